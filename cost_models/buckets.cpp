@@ -31,7 +31,7 @@ constexpr std::array<BucketRule, 3> rules{{
      .first_stage_only = true,
      .source = "Megatron-LM, megatron/core/distributed/distributed_data_parallel.py, "
                "param_and_grad_buffer.py, with overlap_grad_reduce"},
-    {.name = "none", .source = "one reduction behind the backward"},
+    {.name = "none", .behind = true, .source = "one reduction behind the backward"},
 }};
 
 }  // namespace

@@ -30,6 +30,7 @@ struct BucketRule {
   std::int64_t parameters = 0;       // in parameters: at least so many,
   std::int64_t parameters_rank = 0;  // and so many a data-parallel rank; 0 and 0: one bucket
   bool first_stage_only = false;     // the other stages have one bucket
+  bool behind = false;  // reduced when the backward has ended, however early a bucket is full
   bool copies = false;  // gradients are copied into buckets, which are kept for the next step, too;
                         // else they are views of them, and the buckets take no memory of their own
   std::string_view source;

@@ -105,6 +105,12 @@ void unite(Sharding& own, const Sharding& asked, const std::string& spec) {
   own.sequence = own.sequence || asked.sequence;
 }
 
+// Beside what other flags ask, which their own notes are about.
+void note_without_effect(const Sharding& spelled, const Sharding& asked, Model& model) {
+  if (!spelled.sequence || spelled.tensor > 1 || asked.tensor > 1) return;
+  model.provenance.notes.emplace_back("sp=yes has no effect without tp");
+}
+
 std::string_view without_prefix(std::string_view spec) {
   static constexpr std::string_view prefix = "model:";
   return spec.substr(spec.starts_with(prefix) ? prefix.size() : 0);
@@ -143,8 +149,11 @@ Model priced_language(const PricedHead& head, const Spec& words, const DeviceKin
     if (take_common(key, value, options) || spelling.take(key, value)) continue;
     refuse_option(head.name, key, LanguageSpelling::options());
   }
+  const Sharding spelled = spelling.sharding();
   unite(spelling.sharding(), sharding, spec);
-  return spelling.priced(kind, options, inputs.calibration);
+  Model model = spelling.priced(kind, options, inputs.calibration);
+  note_without_effect(spelled, sharding, model);
+  return model;
 }
 
 }  // namespace
@@ -161,8 +170,11 @@ Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds
   ShapeOptions shape;
   TrainingForm form;
   for (const auto& [key, value] : words.options) take(key, value, head.name, options, shape, form);
+  const Sharding spelled = form.sharding;
   unite(form.sharding, sharding, spec);
-  return roofline(model_shape(head.name, shape, form), kind, options);
+  Model model = roofline(model_shape(head.name, shape, form), kind, options);
+  note_without_effect(spelled, sharding, model);
+  return model;
 }
 
 std::string config_file_of(const std::string& spec) {

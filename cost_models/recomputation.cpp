@@ -161,6 +161,58 @@ StageRecomputation of_stage(const std::vector<LayerAsked>& layers) {
   return alike ? StageRecomputation{stage.rebuild, 1} : stage;
 }
 
+bool is_in(const std::vector<NumberRange>& ranges, std::int64_t number) {
+  return std::any_of(ranges.begin(), ranges.end(), [&](const NumberRange& range) {
+    return range.first <= number && (!range.last || number <= *range.last);
+  });
+}
+
+// Whether the ranges hold all of `part`: the first of it, and what comes behind each of them.
+bool hold_all(const std::vector<NumberRange>& ranges, const NumberRange& part) {
+  if (!is_in(ranges, part.first)) return false;
+  return std::all_of(ranges.begin(), ranges.end(), [&](const NumberRange& range) {
+    if (!range.last) return true;
+    const bool behind = *range.last >= part.first && (!part.last || *range.last < *part.last);
+    return !behind || is_in(ranges, std::int64_t{*range.last} + 1);
+  });
+}
+
+// Whether later parts decide all that a part names, however the model is cut.
+bool is_overruled(const std::vector<Recomputation::Part>& parts, std::size_t at) {
+  std::vector<NumberRange> stages;
+  std::vector<NumberRange> layers;
+  for (std::size_t later = at + 1; later < parts.size(); ++later) {
+    if (parts[later].everywhere()) return true;
+    stages.insert(stages.end(), parts[later].stages.begin(), parts[later].stages.end());
+    layers.insert(layers.end(), parts[later].layers.begin(), parts[later].layers.end());
+  }
+  const auto& [how, own_stages, own_layers] = parts[at];
+  const auto held_by = [](const std::vector<NumberRange>& ranges) {
+    return [&ranges](const NumberRange& own) { return hold_all(ranges, own); };
+  };
+  if (!own_stages.empty()) {
+    return std::all_of(own_stages.begin(), own_stages.end(), held_by(stages));
+  }
+  if (!own_layers.empty()) {
+    return std::all_of(own_layers.begin(), own_layers.end(), held_by(layers));
+  }
+  return hold_all(stages, {0, std::nullopt}) || hold_all(layers, {0, std::nullopt});
+}
+
+void check_each_decides(const Recomputation& asked, const std::string& what) {
+  for (std::size_t i = 0; i < asked.parts.size(); ++i) {
+    if (!is_overruled(asked.parts, i)) continue;
+    const Recomputation rest{
+        {asked.parts.begin() + static_cast<std::ptrdiff_t>(i) + 1, asked.parts.end()},
+        std::nullopt};
+    throw UsageError(fmt::format(
+        "{}: \"{}\" decides nothing, for the last part that names a stage or a layer does, and "
+        "\"{}\" behind it names all of its own; leave one of them out, or give each its own "
+        "stages, as in full@0,none@1-",
+        what, print(Recomputation{{asked.parts[i]}, std::nullopt}), print(rest)));
+  }
+}
+
 }  // namespace
 
 Recomputation parse_recomputation(const std::string& text, const std::string& what) {
@@ -187,6 +239,7 @@ Recomputation parse_recomputation(const std::string& text, const std::string& wh
     }
     asked.parts.push_back(std::move(part));
   }
+  check_each_decides(asked, what);
   return asked;
 }
 

@@ -65,9 +65,9 @@ struct Recomputation {
   friend bool operator==(const Recomputation&, const Recomputation&) = default;
 };
 
-/// "none", "full", "selective@2-", "every:2@0,2-3;full@1", "full@layers:3-7,9": parts joined by
-/// commas or semicolons, each with the stages or the layers after '@' or for all; "layers:3-7" is
-/// "every:1@layers:3-7". Throws UsageError, which begins with `what` ("--recompute").
+/// "full", "selective@2-", "every:2@0,2-3;full@1", "full@layers:3-7,9": parts joined by commas or
+/// semicolons, each with its stages, its layers or for all; "layers:3-7" is "every:1@layers:3-7".
+/// Throws UsageError, which begins with `what` ("--recompute"), also where a part decides nothing.
 Recomputation parse_recomputation(const std::string& text, const std::string& what);
 
 /// As parse_recomputation() takes it, except `start`; "none" without parts.

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "schedulers/aliases.hpp"
@@ -57,6 +58,34 @@ void set_knob(ScheduleSpec& spec, const std::string& item) {
   throw UsageError(fmt::format("{} has no knob \"{}\"{}; {}", spec.scheduler->name, name,
                                did_you_mean(name, known),
                                known.empty() ? "it has none" : "its knobs are " + choices));
+}
+
+// A knob that the schedule reads only where another one has a value.
+struct KnobNeed {
+  std::string_view schedule;
+  std::string_view knob;
+  std::string_view other;
+  std::string_view value;
+};
+constexpr std::array knob_needs{
+    KnobNeed{"stale_weights", "order", "mapping", "paired"},
+    KnobNeed{"stale_weights", "weights_transfer", "mapping", "apart"},
+    KnobNeed{"layerpipe", "share", "mode", "inter"},
+};
+
+void check_effects(const ScheduleSpec& spec) {
+  for (const KnobNeed& need : knob_needs) {
+    if (spec.scheduler->name != need.schedule) continue;
+    const std::string& other = spec.knobs.at(std::string(need.other));
+    if (other == need.value) continue;
+    for (const Knob& knob : spec.scheduler->knobs) {
+      const std::string& value = spec.knobs.at(std::string(knob.name));
+      if (knob.name != need.knob || value == knob.fallback) continue;
+      throw UsageError(fmt::format(
+          "{}: {}={} has no effect with {}={}: give {}={}, or leave {} out", need.schedule,
+          need.knob, value, need.other, other, need.other, need.value, need.knob));
+    }
+  }
 }
 
 ScheduleSpec with_defaults(const Scheduler& scheduler) {
@@ -136,6 +165,7 @@ std::vector<ScheduleSpec> parse_schedules(const std::string& text) {
     }
     set_once(knob);
   }
+  for (const ScheduleSpec& spec : specs) check_effects(spec);
   return specs;
 }
 

@@ -37,6 +37,13 @@ StageBytes bytes_of(const Model& model, const Partition& partition, int stage, W
   return sum;
 }
 
+// Whether the trace says what there is to exchange: then a layer or a stage without any exchanges
+// nothing, and takes no latency for it. Else, as for messages, it takes the latency alone.
+bool states_gradients(const Model& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const Layer& one) { return one.gradients > Bytes{}; });
+}
+
 bool is_replicated(const Placement& placement) {
   return std::any_of(placement.stage.begin(), placement.stage.end(),
                      [](const StagePlace& place) { return place.replicas.size() > 1; });
@@ -176,6 +183,7 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& undivided, const Pa
       for (const StateExchange& exchange :
            state_exchanges(degrees.zero, bytes.weights, bytes.gradients)) {
         if (exchange.when != ExchangeTime::update) continue;
+        if (exchange.bytes == Bytes{} && states_gradients(model)) continue;
         const Time gather = alone(among_holders(exchange.kind, exchange.bytes, place, kind));
         add(stage.blocking.update, gather);
         add(nth(stage.blocking_by, Dimension::data).update, gather);
@@ -195,8 +203,8 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
   const Degrees& degrees = grid_.degrees();
   const int ranks = static_cast<int>(place.replicas.size()) * degrees.context * copies();
   const double gradient_bytes = degrees.precision.name.empty() ? 4 : degrees.precision.gradients;
-  const BucketLimits limits =
-      bucket_limits(find_bucket_rule(buckets_), ranks, gradient_bytes, stage == 0);
+  const BucketRule& rule = find_bucket_rule(buckets_);
+  const BucketLimits limits = bucket_limits(rule, ranks, gradient_bytes, stage == 0);
   std::vector<CollectiveCosts> parts;
   std::vector<ReducedBuckets> reduced;
   for (const WeightKind kind : kinds_in(model)) {
@@ -213,6 +221,7 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
     }
   }
   CollectiveCosts whole = one_behind_the_other(parts);
+  if (whole.bytes == Bytes{} && states_gradients(model)) return {};
   Time in_a_row{};  // all buckets
   for (const ReducedBuckets& one : reduced) {
     for (const GradientBucket& bucket : one.buckets.buckets) {
@@ -222,7 +231,7 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
   const Time moving = transfer_time(whole.bytes, whole.route.bandwidth);
   whole.setup = std::max(whole.setup, in_a_row - moving);
   // So late that it need not wait for a bucket any more: it holds its lane no longer than it works.
-  whole.head_start = std::max(Time{}, in_a_row - behind_backward(reduced));
+  if (!rule.behind) whole.head_start = std::max(Time{}, in_a_row - behind_backward(reduced));
   if (whole.head_start > Time{}) whole.backward = backward_time(model, partition, stage);
   if (whole.route.load.empty()) whole.route.load.resize(whole.route.resources.size(), 1);
   for (double& load : whole.route.load) load /= static_cast<double>(place.replicas.size());
@@ -234,9 +243,11 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
                                 const StageRecomputation& rebuilt) {
   const bool gathers = grid_.degrees().zero == Zero::weights;
   const std::vector<WeightKind> kinds = kinds_in(model);
+  const bool stated = states_gradients(model);
   // Layers are mostly alike.
   std::map<std::tuple<CollectiveKind, std::int64_t, WeightKind>, Time> known;
   const auto time_of = [&](CollectiveKind exchange, Bytes bytes, WeightKind kind) {
+    if (bytes == Bytes{} && stated) return Time{};
     const auto [found, is_new] = known.try_emplace({exchange, bytes.count, kind});
     if (is_new) found->second = alone(among_holders(exchange, bytes, place, kind));
     return found->second;
@@ -300,6 +311,7 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
       const int ranks = ranks_that_hold(grid_.degrees(), WeightKind::dense);
       gradients = {(gradients.count + ranks - 1) / ranks};
     }
+    if (gradients == Bytes{} && states_gradients(model)) continue;
     Collective collective{CollectiveKind::all_reduce, gradients, {}, Dimension::pipeline};
     for (int t = 0; t < grid_.degrees().tensor; ++t) {
       const std::vector<int> here = grid_.holders(one.pipeline, t, -1);  // of all replicas

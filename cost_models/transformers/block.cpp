@@ -12,6 +12,26 @@ namespace {
 constexpr int usual_launches = 25;
 constexpr int usual_listed = 12;
 
+int count(const std::vector<Kernel>& kernels) { return static_cast<int>(kernels.size()); }
+
+void set_launches(LayerKernels& passes, bool fused) {
+  const int listed_input_grad = count(passes.input_grad);
+  const int listed_weight_grad = count(passes.weight_grad);
+  if (fused) {
+    // Each is one kernel.
+    passes.launches_forward = count(passes.forward);
+    passes.launches_input_grad = listed_input_grad;
+    passes.launches_weight_grad = listed_weight_grad;
+  } else {
+    passes.launches_forward = usual_launches + std::max(count(passes.forward) - usual_listed, 0);
+    const int backward = 2 * passes.launches_forward;
+    passes.launches_input_grad =
+        backward * listed_input_grad / (listed_input_grad + listed_weight_grad);
+    passes.launches_weight_grad = backward - passes.launches_input_grad;
+  }
+  passes.floor = static_cast<double>(passes.launches_forward) / usual_launches;
+}
+
 }  // namespace
 
 LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& form,
@@ -37,17 +57,7 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
   add_end("mlp_norm_behind", "mlp_add");
   std::reverse(passes.input_grad.begin(), passes.input_grad.end());
   std::reverse(passes.weight_grad.begin(), passes.weight_grad.end());
-  if (form.fused) {
-    // Each is one kernel.
-    passes.launches_forward = static_cast<int>(passes.forward.size());
-    passes.launches_backward =
-        static_cast<int>(passes.input_grad.size() + passes.weight_grad.size());
-  } else {
-    const int more = std::max(static_cast<int>(passes.forward.size()) - usual_listed, 0);
-    passes.launches_forward = usual_launches + more;
-    passes.launches_backward = 2 * passes.launches_forward;
-  }
-  passes.floor = static_cast<double>(passes.launches_forward) / usual_launches;
+  set_launches(passes, form.fused);
   return passes;
 }
 

@@ -48,10 +48,13 @@ struct LayerKernels {
   std::vector<Kernel> forward;
   std::vector<Kernel> input_grad;
   std::vector<Kernel> weight_grad;
-  int launches_forward = 0;   // kernels that cost KernelRates::kernel each
-  int launches_backward = 0;  // of I and W together
-  double floor = 0;           // of the forward, in multiples of KernelRates::layer_floor; backward
-                              // 1.2 times as much
+  int launches_forward = 0;  // kernels that cost KernelRates::kernel each
+  int launches_input_grad = 0;
+  int launches_weight_grad = 0;
+  double floor = 0;  // of the forward, in multiples of KernelRates::layer_floor; backward 1.2 times
+                     // as much, of which I and W have parts by their launches
+
+  int launches_backward() const { return launches_input_grad + launches_weight_grad; }
 };
 
 /// Seconds of one kernel, without its launch:

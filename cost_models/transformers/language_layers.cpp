@@ -62,19 +62,28 @@ KernelSums sums_of(const LayerKernels& kernels, const LanguagePricing& pricing) 
   return sums;
 }
 
+// The CPU issues all kernels of a backward in the floor's time, and those of I and of W in their
+// parts of it. So neither takes longer where kernels are faster; and where one of them waits for
+// the CPU and the other does not, both take longer than B, in which the CPU issues ahead.
 void set_times(Layer& layer, const LayerKernels& kernels, const LanguagePricing& pricing) {
   const KernelSums sums = sums_of(kernels, pricing);
+  const auto pass = [&](double work, int launches, double floor) {
+    return fitting_time(layer.name, eight_norm(work + launches * pricing.launch(), floor));
+  };
   const double floor = kernels.floor * pricing.rates.layer_floor;
-  const double forward =
-      eight_norm(sums.forward + kernels.launches_forward * pricing.launch(), floor);
+  layer.forward = pass(sums.forward, kernels.launches_forward, floor);
+  const int launches = kernels.launches_backward();
+  const auto part = [&](int of) {
+    return launches > 0 ? backward_floor * floor * of / launches : 0;
+  };
+  layer.input_grad =
+      pass(sums.input_grad, kernels.launches_input_grad, part(kernels.launches_input_grad));
+  layer.weight_grad =
+      pass(sums.weight_grad, kernels.launches_weight_grad, part(kernels.launches_weight_grad));
   const double work = sums.input_grad + sums.weight_grad;
-  const double backward =
-      eight_norm(work + kernels.launches_backward * pricing.launch(), backward_floor * floor);
-  layer.forward = fitting_time(layer.name, forward);
-  layer.backward = fitting_time(layer.name, backward);
-  const double share = work > 0 ? sums.input_grad / work : 0;
-  layer.input_grad = std::min(layer.backward, fitting_time(layer.name, backward * share));
-  layer.weight_grad = layer.backward - layer.input_grad;
+  const Time whole = pass(work, launches, backward_floor * floor);
+  const Time halves = layer.input_grad + layer.weight_grad;
+  layer.backward = floor > 0 ? std::min(whole, halves) : halves;  // else they differ by rounding
   layer.memory_bound = 2 * sums.elementwise > sums.forward + work;
   const double selective = sums.selective + sums.selective_kernels * pricing.launch();
   layer.selective_forward = std::min(layer.forward, fitting_time(layer.name, selective));

@@ -12,9 +12,10 @@ namespace stageline {
 
 /// Layers "embedding", "block.0" …, "head" (kind embedding, block, head), the head with the last
 /// norm and the loss. Times: sums of seconds() over a pass, per layer
-///   F = ((Σ + launches·kernel)⁸ + (floor·layer_floor)⁸)^⅛,  backward likewise with 1.2·floor,
-/// and I and W divided as their kernels are. Weights, gradients and optimizer state as roofline()
-/// has them; update as KernelRates::optimizer says, on the first layer KernelRates::step besides.
+///   F = ((Σ + launches·kernel)⁸ + (floor·layer_floor)⁸)^⅛,  B likewise with 1.2·floor, I and W
+/// with the parts of it that their launches are of B's; I + W >= B. No time grows with a rate of
+/// the chip. Weights, gradients and optimizer state as roofline() has them; update as
+/// KernelRates::optimizer says, on the first layer KernelRates::step besides.
 /// The vocabulary is padded to a multiple of 128·tp (Megatron-LM). Throws UsageError where the
 /// degrees do not divide the sizes, and as roofline().
 Model language_model(const TransformerConfig& config, const LanguageForm& form,

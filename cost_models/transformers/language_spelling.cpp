@@ -72,6 +72,10 @@ double rate_of(const KernelConstant& constant, const std::string& text) {
                                constant.unit == "s" ? " s" : "", text));
 }
 
+bool is_of_links(const KernelConstant& constant) {
+  return constant.member == &KernelRates::nvlink || constant.member == &KernelRates::network;
+}
+
 // "a100-40gb" is an a100.
 bool is_of_kind(std::string_view calibrated, std::string_view kind) {
   return kind == calibrated || kind.substr(0, kind.find('-')) == calibrated;
@@ -111,6 +115,22 @@ std::vector<std::string> language_model_names() {
   std::vector<std::string> names{std::string(open_name)};
   for (const FamilyMember& member : families()) names.push_back(member.config.name);
   return names;
+}
+
+bool take_link_rates(const std::string& spec, KernelRates& rates) {
+  constexpr std::string_view prefix = "model:";
+  if (!spec.starts_with(prefix)) return false;
+  const Spec words = parse_spec(std::string_view(spec).substr(prefix.size()));
+  if (!is_language_model(std::string_view(words.head).substr(0, words.head.rfind('@'))))
+    return false;
+  bool any = false;
+  for (const auto& [key, value] : words.options) {
+    const KernelConstant* const constant = constant_called(key);
+    if (constant == nullptr || !is_of_links(*constant)) continue;
+    rates.*constant->member = rate_of(*constant, value);
+    any = true;
+  }
+  return any;
 }
 
 LanguageSpelling::LanguageSpelling(const std::string& name, const std::string& config)
@@ -173,7 +193,13 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
     rates.rates.*constant->member = value;
     rates.source += fmt::format("; {} as given", constant->name);
   }
-  return language_model(config, form, device, options, rates.rates, rates.source);
+  Model model = language_model(config, form, device, options, rates.rates, rates.source);
+  for (const auto& [constant, value] : rates_) {
+    if (!is_of_links(*constant)) continue;
+    model.provenance.notes.push_back(
+        fmt::format("{} is a rate of links, and changes no time of a layer", constant->name));
+  }
+  return model;
 }
 
 }  // namespace stageline

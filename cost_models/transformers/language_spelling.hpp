@@ -20,6 +20,11 @@ bool is_language_model(std::string_view name);
 /// "transformer" and those of families().
 std::vector<std::string> language_model_names();
 
+/// Puts the rates of links that "model:NAME@DEVICE,network=0.5" spells into `rates`, and returns
+/// whether there are any: they are of the links of a cluster, and of no layer. Throws as
+/// LanguageSpelling::take().
+bool take_link_rates(const std::string& spec, KernelRates& rates);
+
 /// What a spelling says of a language model, option by option.
 class LanguageSpelling {
  public:

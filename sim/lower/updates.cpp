@@ -93,9 +93,12 @@ Program add_updates(Program program) {
 }
 
 std::vector<bool> without_reductions(const Costs& costs) {
+  const bool stated = std::any_of(costs.stage.begin(), costs.stage.end(),
+                                  [](const StageCosts& one) { return one.gradients > Bytes{}; });
   std::vector<bool> without;
   for (const StageCosts& stage : costs.stage) {
-    without.push_back(stage.reduction && *stage.reduction == CollectiveCosts{});
+    const bool nothing = stated && stage.gradients == Bytes{};
+    without.push_back(nothing || (stage.reduction && *stage.reduction == CollectiveCosts{}));
   }
   return without;
 }

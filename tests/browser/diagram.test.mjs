@@ -271,6 +271,24 @@ export const tests = {
     await bench.silent();
   },
 
+  'what fits beside a reserve of memory is below the limit in the panel': async (bench) => {
+    const peaks = timeline_of(bench, '1f1b').per_device.map((device) => device.peak_bytes);
+    const memory = Math.round(Math.max(...peaks) * 1.1) + 2e9; // of which the reserve has 2 GB
+    const page = await bench.open(bench.html('draw', ...of_schedule('1f1b'), '--memory', `${memory}B`,
+      '--reserve', '2GB'));
+    const [download] = await Promise.all([page.waitForEvent('download'),
+      page.click('button:text-is("SVG")')]);
+    const svg = readFileSync(await download.path(), 'utf8');
+    const { limit, peak } = await page.evaluate((text) => {
+      const panel = new DOMParser().parseFromString(text, 'image/svg+xml').querySelector('.memory');
+      const line = panel.querySelector('path[stroke-dasharray]').getAttribute('d');
+      return { limit: Number(/^M\S+ ([0-9.]+)H/.exec(line)[1]),
+        peak: Number(panel.querySelector('circle').getAttribute('cy')) };
+    }, svg);
+    assert.ok(limit < peak, `the limit at ${limit} px is below the peak at ${peak} px`);
+    await bench.silent();
+  },
+
   'on paper the page is light and without tools': async (bench) => {
     const page = await opened(bench, '1f1b', { colorScheme: 'dark' });
     assert.equal(await page.getAttribute('html', 'data-theme'), 'dark');

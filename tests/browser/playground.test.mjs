@@ -52,6 +52,8 @@ export const tests = !file || !existsSync(file) ? {} : {
     const page = await opened(bench);
     assert.deepEqual(await steps(page), await native_steps(bench, page));
     assert.equal(await page.locator('#diagram canvas').count() > 0, true);
+    // By its own style sheet, beside those of the report.
+    assert.equal(await page.$eval('main.playground', (main) => getComputedStyle(main).display), 'grid');
     await bench.silent();
   },
 

@@ -195,6 +195,27 @@ TEST_CASE("layers of the model are named instead of stages, each a block of its 
         by_stage(asked("full@1"), model, partition));
 }
 
+TEST_CASE("a part of which later ones name everything decides nothing, and is refused") {
+  CHECK(
+      refused("full,selective") ==
+      "--recompute: \"full\" decides nothing, for the last part that names a stage or a layer does, "
+      "and \"selective\" behind it names all of its own; leave one of them out, or give each its "
+      "own stages, as in full@0,none@1-");
+  for (const char* const text :
+       {"full,full", "every:2@0,full", "layers:3-5,none", "full@1,every:2@1",
+        "full@1-3;none@0-2;none@3", "full@2-,none@1-", "full,none@0-3,selective@4-",
+        "full@layers:2-3,none@layers:1-", "full,none@layers:0-"}) {
+    CAPTURE(text);
+    CHECK(contains(refused(text), "decides nothing"));
+  }
+  for (const char* const text :
+       {"full,none@1-", "full@1-3,none@0,none@2-3", "full@0-,none@0-4", "full,none@0-3,none@5-",
+        "full@0,none@layers:0-", "full@0-2147483647,none@2147483647"}) {
+    CAPTURE(text);
+    CHECK_NOTHROW(asked(text));
+  }
+}
+
 TEST_CASE("of layers that are recomputed the input is kept, of the others the stash") {
   const Model model = chain(6);
   // One layer by itself, its input of 10 kept; the other five keep their 44.

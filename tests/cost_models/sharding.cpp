@@ -282,7 +282,11 @@ TEST_CASE("degrees may be stated by the model, by a flag, or by both alike") {
   CHECK(priced(options + ",tp=4,cp=2") == priced(options, {4, 2}));
   CHECK(priced(options + ",tp=4,sp=yes") == priced(options + ",tp=4", {4, 1, 1, true}));
   CHECK(priced(options + ",tp=1,cp=1,sp=no,dropout=no") == priced(options));
-  CHECK(priced(options + ",sp=yes") == priced(options));  // nothing to divide
+  Model nothing_to_divide = priced(options + ",sp=yes");
+  REQUIRE_FALSE(nothing_to_divide.provenance.notes.empty());
+  CHECK(nothing_to_divide.provenance.notes.back() == "sp=yes has no effect without tp");
+  nothing_to_divide.provenance.notes.pop_back();
+  CHECK(nothing_to_divide == priced(options));
   CHECK_THROWS_WITH_AS(priced(options + ",tp=4", {8}), doctest::Contains("tp=4, and --tp is 8"),
                        UsageError);
 }

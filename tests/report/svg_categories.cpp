@@ -120,7 +120,7 @@ TEST_CASE("at the peak each band is as high as its category, and the mark is upo
   CHECK(below == memory.peak + memory.reserve);
 }
 
-TEST_CASE("the peak has its op and moment, and its limit counts the reserve") {
+TEST_CASE("the peak has its op and moment, and its limit") {
   Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
   REQUIRE(drawing.memory.device[0].peak_op);
   const std::string op = print(drawing.memory.device[0].peak_op->op);
@@ -133,10 +133,31 @@ TEST_CASE("the peak has its op and moment, and its limit counts the reserve") {
   document = drawn(drawing);
   CHECK(contains(document, "class=\"limit\""));
   CHECK(contains(document, fmt::format(">of {}</text>", brief(Bytes{peak.count + 1}))));
-  drawing.memory.device[0].reserve = Bytes{2};
-  document = drawn(drawing);
-  CHECK(contains(document, ">+ 2 B reserve</text>"));
-  CHECK(contains(document, fmt::format(">over {}</text>", brief(Bytes{peak.count + 1}))));
+}
+
+// A limit is that of training: the device's memory without its reserve.
+TEST_CASE(
+    "what fits beside a reserve is below the limit of the stack, and what does not is above") {
+  Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
+  DeviceMemory& memory = drawing.memory.device[0];
+  memory.reserve = Bytes{2};
+  const auto y_of = [](const std::string& document, const std::regex& pattern) {
+    std::smatch found;
+    REQUIRE(std::regex_search(document, found, pattern));
+    return std::stod(found[1]);
+  };
+  static const std::regex line("<path class=\"limit\" d=\"M[^ ]* ([0-9.]+)");
+  static const std::regex dot("<circle class=\"dot\" cx=\"[^\"]*\" cy=\"([^\"]*)\"");
+  REQUIRE(memory.peak > Bytes{1});
+  for (const std::int64_t room : {std::int64_t{1}, std::int64_t{-1}}) {
+    drawing.memory_limit = {Bytes{memory.peak.count + room}, std::nullopt};
+    const std::string document = drawn(drawing);
+    CHECK(contains(document, ">+ 2 B reserve</text>"));
+    CHECK(contains(document, fmt::format(">{} {}</text>", room > 0 ? "of" : "over",
+                                         brief(Bytes{memory.peak.count + room + 2}))));
+    // Downwards.
+    CHECK((y_of(document, line) < y_of(document, dot)) == (room > 0));
+  }
 }
 
 TEST_CASE("in a window the peak and its op are those of the window") {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
@@ -615,6 +616,69 @@ TEST_CASE("buckets make no schedule's step longer than a reduction behind it, bu
     if (in_buckets < *behind) ++sooner;
   }
   CHECK(sooner > 10);
+}
+
+TEST_CASE(
+    "without buckets a reduction begins behind the backward, whichever layers have gradients") {
+  const auto first_stage = [](const char* buckets) {
+    // The last layers of a stage's backward have no gradients: its bucket is full before it ends.
+    Case asked = case_of("gpipe", ports(4), degrees_of(1, 2, 2));
+    asked.model.layers[0].gradients = asked.model.layers[1].gradients = Bytes{};
+    asked.ranked = std::make_shared<RankedCluster>(ports(4), degrees_of(1, 2, 2), "best", buckets);
+    asked.cluster = asked.ranked->ranks();
+    const Outcome outcome = study(asked);
+    REQUIRE(outcome.costs.stage[0].reduction);
+    return *outcome.costs.stage[0].reduction;
+  };
+  CHECK(first_stage("none").head_start == Time{});
+  CHECK(first_stage("none").bytes == megabyte * 2);
+  CHECK(first_stage("megatron").head_start > Time{});
+}
+
+TEST_CASE("where there is nothing to exchange, nothing is, and no latency is taken for it") {
+  const Time latency{1'000'000};
+  for (const Zero level : all_zeros) {
+    CAPTURE(static_cast<int>(level));
+    Degrees degrees = degrees_of(1, 2, 2);
+    degrees.zero = level;
+    Case asked = case_of("1f1b", ports(4, latency), degrees);
+    for (std::size_t l = 4; l < 8; ++l) {  // those of the second stage
+      asked.model.layers[l].weights = asked.model.layers[l].gradients = Bytes{};
+    }
+    const Outcome outcome = study(asked);
+    const StageCosts& without = outcome.costs.stage[1];
+    CHECK(without.blocking == BlockingTimes{});
+    CHECK((!without.reduction || *without.reduction == CollectiveCosts{}));
+    int reductions = 0;
+    for (const std::vector<Op>& list : outcome.program.ops) {
+      for (const Op op : list) {
+        if (op.kind != OpKind::reduce_grad) continue;
+        CHECK(op.stage == 0);
+        ++reductions;
+      }
+    }
+    CHECK(reductions == (reduces_in_every_backward(level) ? 0 : 1));
+  }
+}
+
+TEST_CASE("replicas of a stage without gradients have no ring, where others have gradients") {
+  Case asked = test::uniform_case("pipedream:replicas=2-2", 4, 8);
+  asked.model = layers();
+  asked.cluster = ports(4, Time{1'000'000});
+  const auto reduced_stages = [](const Outcome& outcome) {
+    std::vector<bool> reduced(outcome.costs.stage.size());
+    for (const std::vector<Op>& list : outcome.program.ops) {
+      for (const Op op : list) {
+        if (op.kind == OpKind::reduce_grad) reduced[op.stage] = true;
+      }
+    }
+    return reduced;
+  };
+  CHECK(reduced_stages(study(asked)) == std::vector<bool>{true, true});
+  for (std::size_t l = 4; l < 8; ++l) {
+    asked.model.layers[l].weights = asked.model.layers[l].gradients = Bytes{};
+  }
+  CHECK(reduced_stages(study(asked)) == std::vector<bool>{true, false});
 }
 
 TEST_CASE("degrees that do not fit are refused with both numbers") {

@@ -109,10 +109,12 @@ Json json_of(const Setting& setting, const Case& asked, const Bound& bound) {
 
 int run_bound(const CommonFlags& flags) {
   const SettingRequest request = request_of(flags);
-  const Setting setting = read_setting(request);
+  Setting setting = read_setting(request);
   check_one_count(setting, "bound");
   const Case asked =
       make_case(request, setting, one_schedule(flags), setting.device_counts.front());
+  add_notes_on_unread(flags, "bound", Shows::time, setting);
+  for (std::string& note : setting_notes(asked)) setting.notes.push_back(std::move(note));
   const std::optional<Bound> bound = bound_of(asked);
   const std::string reason = "no order of rounds repeats exactly, so nothing can be derived";
   if (!flags.json.empty()) {

@@ -1,9 +1,11 @@
 // Declares the shared flags and converts them to values.
 #include "tools/commands/case_flags.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <stdexcept>
+#include <utility>
 
 #include "cost_models/state_bytes.hpp"
 #include "sim/errors.hpp"
@@ -338,6 +340,30 @@ ScheduleSpec one_schedule(const CommonFlags& flags) {
         specs.size()));
   }
   return specs.front();
+}
+
+void add_notes_on_unread(const CommonFlags& flags, const std::string& command, Shows shows,
+                         Setting& setting) {
+  if (flags.steps > 0) {
+    setting.notes.push_back(fmt::format(
+        "--steps has no effect on {}: its step is that of a steady pace, of as many steps as that "
+        "needs",
+        command));
+  }
+  if (shows == Shows::fit) return;
+  std::vector<std::string> given;
+  for (const auto& [text, flag] : {std::pair{&flags.memory, "--memory"},
+                                   {&flags.reserve, "--reserve"},
+                                   {&flags.host_memory, "--host-memory"},
+                                   {&flags.weights, "--weights"}}) {
+    if (!text->empty()) given.emplace_back(flag);
+  }
+  if (given.empty()) return;
+  setting.notes.push_back(fmt::format(
+      "{} is of time alone, which {} change{} no more than by the order of ops that the "
+      "schedule derives from {}",
+      command, fmt::join(given, ", "), given.size() == 1 ? "s" : "",
+      given.size() == 1 ? "it" : "them"));
 }
 
 void check_one_count(const Setting& setting, const std::string& command, const std::string& other) {

@@ -106,6 +106,12 @@ TrainingBudget budget_of(const CommonFlags& flags, const Model& model);
 void check_one_count(const Setting& setting, const std::string& command,
                      const std::string& other = "stageline compare");
 
+/// Adds a note for flags that a command reads and whose figures it does not show: --steps of one
+/// that runs as many as it needs, and memory and weights of one that speaks of time alone.
+enum class Shows : std::uint8_t { fit, time };
+void add_notes_on_unread(const CommonFlags& flags, const std::string& command, Shows shows,
+                         Setting& setting);
+
 /// The schedule of a command that takes one; "1f1b" by default. Throws UsageError for several.
 ScheduleSpec one_schedule(const CommonFlags& flags);
 /// The schedules of a command that takes many; by default all that exist.

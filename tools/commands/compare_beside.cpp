@@ -28,6 +28,7 @@ RowScenarios under_scenarios(const std::vector<Row>& rows, ScenarioRequest reque
     set_best(rows, rivals, found.uncertain);
   }
   const Uncertainty* any = nullptr;
+  bool frozen = false;
   std::vector<std::string> refused;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Uncertainty& one = found.uncertain[i];
@@ -39,8 +40,10 @@ RowScenarios under_scenarios(const std::vector<Row>& rows, ScenarioRequest reque
     }
     if (one.steps && one.steps->engine == ScenarioEngine::frozen) {
       refused.push_back(frozen_note(rows[i].schedule, *one.steps));
+      frozen = true;
     }
   }
+  if (request.freeze && !frozen) refused.emplace_back(nothing_frozen);
   if (any == nullptr) throw Interrupted{"no scenario was finished, nothing was written", false};
   found.notes.push_back(fmt::format(
       "p95 and best are of {} scenarios, the same for all schedules; best: the share of them in "

@@ -17,6 +17,7 @@
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/hybrid.hpp"
 #include "tools/study/hybrid.hpp"
+#include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {
@@ -99,11 +100,13 @@ int run_hybrid(const HybridFlags& flags) {
   if (as_the_paper && request.devices.empty() && request.cluster.cluster.empty()) {
     request.devices = {paper_devices};
   }
-  const Setting setting = read_setting(request);
+  Setting setting = read_setting(request);
   check_one_count(setting, "hybrid");
   const ScheduleSpec schedule =
       as_the_paper ? parse_schedules(paper_schedule).front() : one_schedule(flags.common);
   const Case asked = make_case(request, setting, schedule, setting.device_counts.front());
+  add_notes_on_unread(flags.common, "hybrid", Shows::time, setting);
+  for (std::string& note : setting_notes(asked)) setting.notes.push_back(std::move(note));
   const std::optional<HybridStudy> study = hybrid_study(asked, share, 20);
   if (!study) {
     const std::string reason = "no order of rounds repeats exactly, so no long run can be derived";

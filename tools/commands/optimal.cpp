@@ -18,6 +18,7 @@
 #include "tools/inputs/program_files.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/plan.hpp"
+#include "tools/study/notes.hpp"
 #include "tools/study/optimal.hpp"
 
 namespace stageline {
@@ -97,7 +98,7 @@ int run_optimal(const OptimalFlags& flags) {
   const ScheduleSpec spec = spec_of(flags);
   const Time most = allowed(flags.time);
   const SettingRequest request = request_of(flags.common);
-  const Setting setting = read_setting(request);
+  Setting setting = read_setting(request);
   check_one_count(setting, "optimal");
   const Case asked = make_case(request, setting, spec, setting.device_counts.front());
   const std::atomic<bool>& is_interrupted = catch_signals(SecondSignal::ignored);
@@ -109,6 +110,9 @@ int run_optimal(const OptimalFlags& flags) {
     return is_interrupted || left <= left.zero();
   });
   line.clear();
+  for (std::string& note : setting_notes(found.asked, found.outcome)) {
+    setting.notes.push_back(std::move(note));
+  }
   const int answer = is_interrupted ? exit_code_after_signal() : 0;
   if (!flags.out.empty()) {
     parse_program_format("slp").write({flags.out, found.outcome.program});

@@ -129,7 +129,12 @@ PlanSpace space_of(const PlanFlags& flags) {
     said.push_back({"sequence-parallel", "--sequence-parallel"});
   }
   for (const std::string& item : flags.fix) take(item, "--fix " + item);
-  space.asynchronous = flags.asynchronous;
+  space.asynchronous = space.asynchronous || flags.asynchronous;
+  if (space.asynchronous && !space.schedules.empty()) {
+    throw UsageError(
+        "asynchronous schedules are added to those that are tried where none is named, and "
+        "--schedule names them: leave out --asynchronous, or --schedule");
+  }
   return space;
 }
 

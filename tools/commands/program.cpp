@@ -1,10 +1,14 @@
 // stageline program: prints the program of a schedule, in our own text or in the format of another
 // tool; converts or checks a program.
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "schedulers/aliases.hpp"
 #include "sim/check/lint.hpp"
@@ -17,6 +21,7 @@
 #include "tools/inputs/program_files.hpp"
 #include "tools/report/text/lint.hpp"
 #include "tools/study/layout.hpp"
+#include "tools/study/notes.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -113,7 +118,30 @@ Program compute_of(const Case& asked) {
   return program;
 }
 
-void print_program(const ProgramFlags& flags) {
+// Of a format without costs: flags that decide these alone. Our own text says no layers of stages
+// either, and takes from a cut no more than the replicas that PipeDream's has.
+std::vector<std::string> notes_on_costs(Flags command, const ProgramFormat& format,
+                                        const std::string& partition) {
+  if (format.needs_trace) return {};
+  std::vector<std::string> of_costs{
+      "--memory",      "--reserve",     "--host-memory", "--pair-overlap", "--microbatch-size",
+      "--calibration", "--slow",        "--zero",        "--precision",    "--order",
+      "--sharing",     "--collectives", "--buckets"};
+  if (format.name == "slp" && !partition.starts_with("pipedream")) {
+    of_costs.emplace_back("--partition");
+  }
+  std::vector<std::string> given;
+  for (const std::string& flag : of_costs) {
+    if (command.find(flag).given()) given.push_back(flag);
+  }
+  if (given.empty()) return {};
+  return {fmt::format(
+      "a program says no times and no bytes, so {} decide{} no more of it than the order of ops that "
+      "the schedule derives from {}",
+      fmt::join(given, ", "), given.size() == 1 ? "s" : "", given.size() == 1 ? "it" : "them")};
+}
+
+void print_program(const ProgramFlags& flags, Flags command) {
   if (flags.common.trace.empty()) {
     throw UsageError("name a TRACE to print a schedule's program, or --check FILE");
   }
@@ -125,11 +153,17 @@ void print_program(const ProgramFlags& flags) {
       make_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
   if (asked.steps == 0) asked.steps = 1;
   say(read_as_notes(flags.common.schedules), flags.common.quiet);
+  std::vector<std::string> said = setting.notes;  // where nothing is refused
+  for (std::string& note : notes_on_costs(command, format, flags.common.partition)) {
+    said.push_back(std::move(note));
+  }
   if (flags.compute_only && !format.needs_trace && !format.places_messages) {
     say(format.write({flags.out, compute_of(asked)}), flags.common.quiet);
+    say(said, flags.common.quiet);
     return;
   }
   const Outcome outcome = study(asked);
+  for (std::string& note : setting_notes(asked, outcome)) said.push_back(std::move(note));
   Program program = outcome.program;
   if (flags.compute_only) keep_compute(program);
   if (format.places_messages) {
@@ -143,6 +177,7 @@ void print_program(const ProgramFlags& flags) {
     }
   }
   say(format.write({flags.out, program, &outcome, &asked.model}), flags.common.quiet);
+  say(said, flags.common.quiet);
 }
 
 void add(Flags command) {
@@ -198,7 +233,7 @@ void add(Flags command) {
       return 0;
     }
     if (flags->check.empty()) {
-      print_program(*flags);
+      print_program(*flags, command);
       return 0;
     }
     const std::vector<std::string> for_costs{

@@ -17,6 +17,7 @@
 #include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/sensitivity.hpp"
+#include "tools/study/notes.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -37,11 +38,13 @@ int run_sensitivity(const SensitivityFlags& flags) {
   check_pictures(flags.svg);
   const bool silent = to_stdout(common.json, flags.svg, flags.html);
   const SettingRequest request = request_of(common);
-  const Setting setting = read_setting(request);
+  Setting setting = read_setting(request);
   check_one_count(setting, "sensitivity");
   const Case asked =
       make_case(request, setting, one_schedule(common), setting.device_counts.front());
   const Outcome outcome = study(asked);
+  add_notes_on_unread(common, "sensitivity", Shows::time, setting);
+  for (std::string& note : setting_notes(asked, outcome)) setting.notes.push_back(std::move(note));
   ProgressLine line(!common.quiet);
   const Sensitivity found = sensitivity_of(asked, outcome, flags.threads,
                                            &catch_signals(SecondSignal::ends), shown_by(line));

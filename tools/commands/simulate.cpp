@@ -28,6 +28,7 @@
 #include "tools/report/text/space_time.hpp"
 #include "tools/report/text/staleness.hpp"
 #include "tools/report/text/training.hpp"
+#include "tools/report/text/uncertainty.hpp"
 #include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
 #include "tools/study/blocking.hpp"
@@ -134,12 +135,15 @@ void check_needs_why(const SimulateFlags& flags, bool why, bool uncertain) {
   }
 }
 
-// With scenarios, of the mean step.
+// With scenarios, of the mean step. Adds a note where they ask for what has no effect.
 Waterfall explained(const Case& asked, const Outcome& outcome, CauseOrder order,
-                    const ScenarioRequest& scenarios) {
+                    const ScenarioRequest& scenarios, Setting& setting) {
   Waterfall waterfall = waterfall_of(asked, outcome, order);
   if (scenarios.perturbation.none()) return waterfall;
   const ScenarioSteps steps = scenario_steps(asked, outcome, scenarios);
+  if (scenarios.freeze && steps.engine != ScenarioEngine::frozen) {
+    setting.notes.emplace_back(nothing_frozen);
+  }
   add_jitter(waterfall, distribution_of(steps.step).mean - steps.nominal);
   return waterfall;
 }
@@ -149,7 +153,7 @@ int run_simulate(const SimulateFlags& flags) {
   const ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, false);
   SettingRequest request = request_of(common);
   request.replicas_vary = !scenarios.perturbation.none();
-  const Setting setting = read_setting(request);
+  Setting setting = read_setting(request);
   check_one_count(setting, "simulate");
   const std::optional<CauseOrder> why = why_order(flags.why);
   check_pictures(flags.svg);
@@ -161,7 +165,7 @@ int run_simulate(const SimulateFlags& flags) {
   const Outcome outcome = study(asked, flags.html.empty() ? Curves::none : Curves::all);
   const int answer = outcome.fit == Fit::no ? 1 : 0;
   std::optional<Waterfall> waterfall;
-  if (why) waterfall = explained(asked, outcome, *why, scenarios);
+  if (why) waterfall = explained(asked, outcome, *why, scenarios, setting);
   const WaysToFit ways = flags.no_changes ? WaysToFit{} : ways_of(request, setting, asked, outcome);
   if (!common.json.empty()) {
     write_file(common.json,

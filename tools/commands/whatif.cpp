@@ -27,6 +27,7 @@
 #include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/uncertainty.hpp"
+#include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {
@@ -134,8 +135,9 @@ int run_whatif(const WhatIfFlags& flags) {
   }
   SettingRequest request = request_of(common);
   request.replicas_vary = !scenarios.perturbation.none();
-  const Setting setting = read_setting(request);
+  Setting setting = read_setting(request);
   check_one_count(setting, "whatif", "stageline compare --jitter");
+  add_notes_on_unread(common, "whatif", Shows::fit, setting);
   std::vector<ScheduleSpec> schedules = all_schedules(common);
   if (common.schedules.empty()) schedules = {one_schedule(common)};
   scenarios.stop = &catch_signals(SecondSignal::ends);
@@ -154,9 +156,18 @@ int run_whatif(const WhatIfFlags& flags) {
   std::vector<std::string> said = read_as_notes(common.schedules);
   for (const std::string& note : notes(setting)) said.push_back(note);
   for (const UncertainRow& row : rows) {
+    if (!row.row.outcome) continue;
+    for (std::string& note : setting_notes(row.row.asked, *row.row.outcome)) {
+      if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(std::move(note));
+    }
+  }
+  bool frozen = false;
+  for (const UncertainRow& row : rows) {
     if (!row.steps || row.steps->engine != ScenarioEngine::frozen) continue;
     said.push_back(frozen_note(row.row.schedule, *row.steps));
+    frozen = true;
   }
+  if (scenarios.freeze && !frozen) said.emplace_back(nothing_frozen);
   const Case shown = rows[order.front()].row.asked;
   if (shown.sharing == Sharing::fair) {
     said.emplace_back(

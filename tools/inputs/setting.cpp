@@ -13,6 +13,7 @@
 #include "cost_models/sharding.hpp"
 #include "cost_models/state_bytes.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
+#include "cost_models/transformers/language_spelling.hpp"
 #include "sim/checked.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -121,15 +122,49 @@ void check_kinds_of_links(const Calibration& calibration, const Cluster& cluster
       fmt::join(kinds, ", ")));
 }
 
-// The links with the calibrated rates.
-void calibrate_links(const Calibration& calibration, const std::string& file, Setting& setting) {
-  const KernelRates& rates = calibration.rates;
-  if (!setting.cluster.fixed || (rates.nvlink == 1 && rates.network == 1)) return;
-  check_kinds_of_links(calibration, *setting.cluster.fixed);
+// A rate of links that the cluster has none of.
+void add_note_on_no_links(const Cluster& cluster, Tier tier, double rate, const char* name,
+                          Setting& setting) {
+  if (rate == 1) return;
+  const bool any = std::any_of(cluster.links.begin(), cluster.links.end(),
+                               [&](const Link& link) { return link.tier == tier; }) ||
+                   std::any_of(cluster.collectives.begin(), cluster.collectives.end(),
+                               [&](const MeasuredCollective& measured) {
+                                 return (measured.machines == 1) == (tier == Tier::nvlink);
+                               });
+  if (any) return;
+  setting.notes.push_back(
+      fmt::format("the rate of {} has no effect: {} has no such links", name, cluster.name));
+}
+
+// The links with the rates of the calibration, or those that the model's spelling gives instead.
+void calibrate_links(const SettingRequest& request, const Calibration* calibration,
+                     Setting& setting) {
+  KernelRates rates;
+  if (calibration != nullptr) rates = calibration->rates;
+  const bool calibrates = rates.nvlink != 1 || rates.network != 1;
+  const bool spelled = take_link_rates(request.trace, rates);
+  if (rates.nvlink == 1 && rates.network == 1) return;
+  const std::string& file = request.calibration;
+  const std::string said_by = spelled                 ? request.trace
+                              : file.starts_with('{') ? "the calibration"
+                                                      : file;
+  if (!setting.cluster.fixed) {
+    setting.notes.push_back(fmt::format(
+        "the rates of NVLink and the network that {} says have no effect without --cluster",
+        said_by));
+    return;
+  }
+  if (calibrates) check_kinds_of_links(*calibration, *setting.cluster.fixed);
+  if (spelled) {
+    add_note_on_no_links(*setting.cluster.fixed, Tier::nvlink, rates.nvlink, "NVLink", setting);
+    add_note_on_no_links(*setting.cluster.fixed, Tier::network, rates.network, "the network",
+                         setting);
+  }
   setting.cluster.fixed = calibrated(*std::move(setting.cluster.fixed), rates);
   setting.notes.push_back(
       fmt::format("links reach {:g} (NVLink) and {:g} (network) of their usual rates, as {} says",
-                  rates.nvlink, rates.network, file.starts_with('{') ? "the calibration" : file));
+                  rates.nvlink, rates.network, said_by));
 }
 
 // The ranks of a run on that many devices.
@@ -181,7 +216,19 @@ void check_collectives(const SettingRequest& request) {
   find_bucket_rule(request.buckets);
 }
 
-// What is asked of ranks that there are none of.
+bool has_links(const ClusterChoice& cluster) {
+  return cluster.fixed ? !cluster.fixed->links.empty() : cluster.link || cluster.host_link;
+}
+
+bool has_memory(const ClusterChoice& cluster) {
+  if (!cluster.fixed) return cluster.memory.has_value();
+  const std::vector<Device>& devices = cluster.fixed->devices;
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const Device& one) { return one.memory.has_value(); });
+}
+
+// What is asked of ranks, links or memory that there are none of. What is asked of ops is in
+// tools/study/notes.cpp.
 void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
   if (request.degrees_are_searched) return;
   const SettingRequest usual;
@@ -198,11 +245,17 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
     const char* needs;
   } each[] = {
       {request.collectives != usual.collectives, "--collectives", reduced, "--tp, --cp or --dp"},
-      {request.buckets != usual.buckets, "--buckets", reduced, "--tp, --cp or --dp"},
+      {request.buckets != usual.buckets, "--buckets", sharing,
+       "--dp, --cp, or a schedule that has a stage on several devices"},
       {degrees.order != usual.degrees.order, "--order", ranks, "--tp, --cp, --ep or --dp"},
       {degrees.zero != usual.degrees.zero, "--zero", sharing, "--dp or --cp"},
       {request.all_pipelines, "--all-pipelines", replicated, "--dp"},
       {request.sequence_parallel, "--sequence-parallel", degrees.tensor > 1, "--tp"},
+      {request.offloading.ahead != usual.offloading.ahead, "--prefetch",
+       request.offloading.all || !request.offloading.stages.empty(), "--offload"},
+      {request.sharing.has_value(), "--sharing", has_links(setting.cluster), "--cluster or --link"},
+      {request.cluster.reserve.has_value(), "--reserve", has_memory(setting.cluster),
+       "--memory, or a cluster that states it"},
   };
   for (const auto& one : each) {
     if (!one.asked || one.has_effect) continue;
@@ -276,12 +329,12 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   check_product(request.degrees);
   Setting setting;
   check_collectives(request);
-  add_notes_on_no_effect(request, setting);
   ClusterRequest cluster = request.cluster;
   cluster.priced_for = priced_device(request.trace);
   cluster.groups = !request.degrees.plain();
   cluster.overlap = request.sharing == Sharing::fair;
   setting.cluster = choose_cluster(cluster);
+  add_notes_on_no_effect(request, setting);
   TraceRequest trace;
   trace.text = request.trace;
   trace.batch = request.microbatch_size;
@@ -291,7 +344,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
                     request.sequence_parallel};
   trace.calibration = open_calibration(request.calibration);
   setting.model = model != nullptr ? *model : opened_model(request, trace);
-  if (trace.calibration) calibrate_links(*trace.calibration, request.calibration, setting);
+  calibrate_links(request, trace.calibration ? &*trace.calibration : nullptr, setting);
   std::string no_effect = no_effect_on_kernels(trace, setting.model);
   if (!no_effect.empty()) setting.notes.push_back(std::move(no_effect));
   check_sharding(setting.model, request.degrees);

@@ -69,33 +69,13 @@ void set_schedules(PlanSpace& space, const std::string&, const Texts& texts) {
   }
 }
 
-// Of parts for the same stages only the last would count, and somebody meant alternatives.
-void check_parts(const Recomputation& rebuilt, const std::string& key, const std::string& text) {
-  using Part = Recomputation::Part;
-  const std::vector<Part>& parts = rebuilt.parts;
-  for (std::size_t last = 1; last < parts.size(); ++last) {
-    const Part& part = parts[last];
-    const bool again =
-        part.everywhere() ||
-        std::any_of(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(last),
-                    [&](const Part& before) {
-                      return before.stages == part.stages && before.layers == part.layers;
-                    });
-    if (!again) continue;
-    std::vector<std::string> values;
-    for (const Part& one : parts) values.push_back(print(Recomputation{{one}, {}}));
-    throw UsageError(fmt::format(
-        "{} {} has several values for the same stages; to search each of them, write --fix '{}={}'",
-        key, text, key, fmt::join(values, "|")));
-  }
-}
-
 void set_recomputation(PlanSpace& space, const std::string& key, const Texts& texts) {
   space.recomputation.clear();
   for (const std::string& text : texts) {
     Recomputation rebuilt;
-    if (text != "none") rebuilt = parse_recomputation(text, fmt::format("--fix {}=", key));
-    check_parts(rebuilt, key, text);
+    // Of parts for the same stages only the last would count, and somebody meant alternatives.
+    const std::string what = fmt::format("--fix {}= (bars are between values to search)", key);
+    if (text != "none") rebuilt = parse_recomputation(text, what);
     space.recomputation.push_back(std::move(rebuilt));
   }
 }

@@ -3,8 +3,9 @@
 
 usage: make_page.py OUTPUT ENGINE_JS ENGINE_WASM WORKER_JS --styles CSS... --modules JS...
 
-The modules are joined as those of the report are (tools/scripts/embed_page.py). The engine and the
-worker's script are base64 of gzip; the page starts the worker from a blob, and asks for no file.
+The modules are joined as those of the report are (tools/scripts/embed_page.py), and the style
+sheets are all that stand beside them. The engine and the worker's script are base64 of gzip; the
+page starts the worker from a blob, and asks for no file.
 """
 import argparse
 import base64
@@ -25,15 +26,25 @@ def digest(text):
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 
 
+def check_styles(styles, modules):
+    given = {style.resolve() for style in styles}
+    for folder in sorted({module.resolve().parent for module in modules}):
+        for style in sorted(folder.glob("*.css")):
+            if style not in given:
+                sys.exit(f"make_page.py: {style.name} stands beside the modules, and is none of "
+                         "--styles; the page would be without it")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("engine_js", type=pathlib.Path)
     parser.add_argument("engine_wasm", type=pathlib.Path)
     parser.add_argument("worker_js", type=pathlib.Path)
-    parser.add_argument("--styles", nargs="+", type=pathlib.Path)
-    parser.add_argument("--modules", nargs="+", type=pathlib.Path)
+    parser.add_argument("--styles", nargs="+", required=True, type=pathlib.Path)
+    parser.add_argument("--modules", nargs="+", required=True, type=pathlib.Path)
     args = parser.parse_args()
+    check_styles(args.styles, args.modules)
     script = embed_page.joined(args.modules)
     style = "".join(file.read_text(encoding="utf-8") for file in args.styles)
     for text in (script, style):

@@ -9,6 +9,8 @@
 #include "cost_models/tied_weights.hpp"
 #include "tools/study/layout.hpp"
 #include "tools/study/pace.hpp"
+#include "tools/study/recompute.hpp"
+#include "tools/study/study.hpp"
 
 namespace stageline {
 namespace {
@@ -104,6 +106,81 @@ std::string whole_stage_note(const Case& asked, const Outcome& outcome) {
       outcome.schedule);
 }
 
+bool offloads(const Offloading& asked) { return asked.all || !asked.stages.empty(); }
+
+bool recomputes(const Outcome& outcome) {
+  const std::vector<std::int64_t> repeats = repeats_by_stage(outcome);
+  return std::any_of(repeats.begin(), repeats.end(), [](std::int64_t count) { return count > 0; });
+}
+
+bool has_stashes(const Outcome& outcome) {
+  if (outcome.facts) {
+    return std::any_of(outcome.facts->stage.begin(), outcome.facts->stage.end(),
+                       [](const StageFigures& one) { return one.stash > Bytes{}; });
+  }
+  return std::any_of(outcome.costs.stage.begin(), outcome.costs.stage.end(),
+                     [](const StageCosts& one) { return one.stash() > Bytes{}; });
+}
+
+bool has_pairs(const Program& program) {
+  return std::any_of(program.ops.begin(), program.ops.end(), [](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [](Op op) { return op.overlapped; });
+  });
+}
+
+bool has_pairs(const Case& asked, const Outcome& outcome) {
+  if (!outcome.facts) return has_pairs(outcome.program);
+  if (asked.program) return has_pairs(*asked.program);
+  return asked.spec.scheduler->name.starts_with("dualpipe");  // and dualpipe_v: no others
+}
+
+// Equal devices have a host only where --host-link or --host-memory asks for one.
+bool host_is_asked(const Case& asked) {
+  const Cluster& cluster = asked.ranked ? asked.ranked->devices() : asked.cluster;
+  return !cluster.hosts.empty() && cluster.name.find(" equal device") != std::string::npos;
+}
+
+// What is asked of ops that the program has none of. What the request alone shows to be without
+// effect is in tools/inputs/setting.cpp. Without the name of the schedule: of several, one says it.
+std::vector<std::string> notes_on_no_effect(const Case& asked, const Outcome& outcome) {
+  const bool copies = host_copies(outcome) != HostCopies::none;
+  const struct {
+    bool asked;
+    bool has_effect;
+    const char* sentence;
+  } each[] = {
+      {asked.recomputation.start.has_value(), recomputes(outcome),
+       "--recompute-start has no effect where nothing is recomputed"},
+      {asked.cluster.pair_overlap > 0, has_pairs(asked, outcome),
+       "--pair-overlap has no effect where no ops run as overlapped pairs, which dualpipe and "
+       "dualpipe_v have"},
+      {offloads(asked.offloading), !copies || has_stashes(outcome),
+       "--offload copies nothing: the stashes of the trace have no bytes"},
+      {host_is_asked(asked), copies,
+       "--host-link and --host-memory have no effect where nothing is copied to the host"},
+  };
+  std::vector<std::string> notes;
+  for (const auto& one : each) {
+    if (one.asked && !one.has_effect) notes.emplace_back(one.sentence);
+  }
+  return notes;
+}
+
+// That --offload copies nothing, or over no link.
+std::string offload_note(const Case& asked, const Outcome& outcome) {
+  const HostCopies copies = host_copies(outcome);
+  if (copies == HostCopies::free) {
+    return fmt::format(
+        "{}: copies to the host are free: no --host-link and no cluster with one was given",
+        outcome.schedule);
+  }
+  if (copies != HostCopies::none || !offloads(asked.offloading)) return "";
+  return fmt::format(
+      "{}: --offload copies nothing: with --prefetch {} every stash would have to come back before "
+      "another op has run",
+      outcome.schedule, asked.offloading.ahead);
+}
+
 }  // namespace
 
 std::string rebuilt_note(const Case& asked) {
@@ -169,6 +246,21 @@ std::string copies_note(const Case& asked, const Outcome& outcome) {
       asked.ranked ? "" : ", and the reduction of their gradients is left out (--pp counts it)");
 }
 
+std::vector<std::string> setting_notes(const Case& asked, const Outcome& outcome) {
+  std::vector<std::string> notes{order_note(asked, outcome), cut_note(asked, outcome)};
+  if (offloads(asked.offloading)) notes.push_back(offload_note(asked, outcome));
+  std::erase(notes, "");
+  for (std::string& note : notes_on_no_effect(asked, outcome)) notes.push_back(std::move(note));
+  return notes;
+}
+
+std::vector<std::string> setting_notes(const Case& asked) {
+  const bool any = asked.recomputation.start || asked.cluster.pair_overlap > 0 ||
+                   offloads(asked.offloading) || host_is_asked(asked) || asked.device_order ||
+                   asked.found_cut;
+  return any ? setting_notes(asked, study(asked)) : std::vector<std::string>{};
+}
+
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes;
   if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
@@ -188,19 +280,10 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
     notes.push_back(std::move(note));
   }
   if (const std::string note = copies_note(asked, outcome); !note.empty()) notes.push_back(note);
-  const HostCopies copies = host_copies(outcome);
-  if (copies == HostCopies::free) {
-    notes.push_back(fmt::format(
-        "{}: copies to the host are free: no --host-link and no cluster with one was given",
-        outcome.schedule));
+  if (std::string note = offload_note(asked, outcome); !note.empty()) {
+    notes.push_back(std::move(note));
   }
-  const Offloading& offloading = asked.offloading;
-  if (copies == HostCopies::none && (offloading.all || !offloading.stages.empty())) {
-    notes.push_back(fmt::format(
-        "{}: --offload copies nothing: with --prefetch {} every stash would have to come back before "
-        "another op has run",
-        outcome.schedule, offloading.ahead));
-  }
+  for (std::string& note : notes_on_no_effect(asked, outcome)) notes.push_back(std::move(note));
   if (repeats(asked)) {
     notes.push_back(fmt::format(
         "{}: the program is of one step; the step's time is the pace of that step repeated",

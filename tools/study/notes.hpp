@@ -28,6 +28,13 @@ HostCopies host_copies(const Outcome& outcome);
 /// That tied weights are held by the devices of both their layers; empty where they are held once.
 std::string copies_note(const Case& asked, const Outcome& outcome);
 
+/// What came of settings that look for something, and which have no effect on this outcome: those
+/// of stream_notes() for commands that do not show the outcome itself.
+std::vector<std::string> setting_notes(const Case& asked, const Outcome& outcome);
+/// The same of a case that was not simulated: it is, where a setting may have a note. Throws as
+/// study().
+std::vector<std::string> setting_notes(const Case& asked);
+
 /// All notes on an outcome, one sentence each.
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome);
 

@@ -84,7 +84,7 @@ BlockSeconds block_seconds(const TransformerConfig& config, const LanguageForm& 
   const double floor = block.floor * rates.layer_floor;
   const double forward = sum_of(block.forward, rates) + block.launches_forward * rates.kernel;
   const double backward = sum_of(block.input_grad, rates) + sum_of(block.weight_grad, rates) +
-                          block.launches_backward * rates.kernel;
+                          block.launches_backward() * rates.kernel;
   return {above_floor(forward, floor), above_floor(backward, 1.2 * floor)};
 }
 
@@ -102,6 +102,20 @@ TEST_CASE("a GPT block takes the time that was fitted to measured steps") {
   const BlockSeconds narrow = block_seconds(gpt_config(30, 3072, 32), plain(divided_form(8, 1)));
   CHECK(std::abs(narrow.forward - 26.883893e-3) < 0.5e-9);
   CHECK(std::abs(narrow.backward - 47.338851e-3) < 0.6e-9);
+}
+
+TEST_CASE("launches of the backward are divided as its listed kernels are") {
+  const TransformerConfig config = gpt_config(1, 1024, 16);
+  LanguageForm form = plain(divided_form(1, 1));
+  const LayerKernels eager = block_kernels(config, form, 0);  // 12 listed of I, 4 of W
+  CHECK(eager.launches_forward == 25);
+  CHECK(eager.launches_input_grad == 37);
+  CHECK(eager.launches_weight_grad == 13);
+  form.fused = true;
+  const LayerKernels fused = block_kernels(config, form, 0);
+  CHECK(fused.launches_input_grad == 12);
+  CHECK(fused.launches_weight_grad == 4);
+  CHECK(fused.launches_backward() == 16);
 }
 
 TEST_CASE("the layers of a GPT with plain attention do 72·b·s·L·h²·(1 + s/6h + V/12Lh) FLOPs") {

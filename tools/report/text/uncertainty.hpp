@@ -27,6 +27,8 @@ std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
                                  std::optional<double> share);
 
 /// That shared links kept the nominal order, and how far off that is.
+inline constexpr std::string_view nothing_frozen =
+    "--freeze has no effect: no links are shared, so that no transfer waits for another";
 std::string frozen_note(const std::string& schedule, const ScenarioSteps& steps);
 /// That fewer scenarios than `asked` were finished.
 std::string interrupted_note(const ScenarioSteps& steps, std::int64_t asked);

@@ -26,6 +26,13 @@ CategoryUse stacked(const MemoryPoint& point, Bytes reserve) {
 
 Bytes height_of(const DeviceMemory& memory) { return memory.peak + memory.reserve; }
 
+// What the stack may reach: the reserve is part of it, and of no limit of the account.
+std::optional<Bytes> limit_of_stack(const Drawing& drawing, std::size_t device) {
+  const std::optional<Bytes> limit = limit_of(drawing, device);
+  if (!limit) return std::nullopt;
+  return *limit + drawing.memory.device[device].reserve;
+}
+
 // Those with a panel, in their order.
 std::vector<std::size_t> devices_shown(const Drawing& drawing) {
   std::vector<std::size_t> devices = devices_with_curves(drawing);
@@ -65,7 +72,7 @@ Bytes highest_stack(const Drawing& drawing) {
   }
   Bytes highest = stack;
   for (const std::size_t device : devices) {
-    const std::optional<Bytes> limit = limit_of(drawing, device);
+    const std::optional<Bytes> limit = limit_of_stack(drawing, device);
     const bool near =
         limit && static_cast<double>(limit->count) <= show_limit * static_cast<double>(stack.count);
     if (near) highest = std::max(highest, *limit);
@@ -91,7 +98,7 @@ std::string_view verb(PeakOp::Moment moment) {
   return "";
 }
 
-// The text of the peak, in the right column: amount, moment, op, reserve, limit.
+// The text of the peak, in the right column: amount, moment, op, reserve, limit of both together.
 std::string peak_text(const DeviceMemory& memory, std::optional<Bytes> limit, double x, double y) {
   const bool over = limit && height_of(memory) > *limit;
   std::string out = text_at(x, y, over ? "bad" : "t", 11, brief(memory.peak));
@@ -161,7 +168,7 @@ std::string stack(const Drawing& drawing, std::size_t device, const Stacks& stac
   }
   const auto whole = [&](const MemoryPoint& point) { return total(point.use) + memory.reserve; };
   out += fmt::format("<path class=\"total\" d=\"{}\"/>\n", steps(curve, frame, panel, whole));
-  const std::optional<Bytes> limit = limit_of(drawing, device);
+  const std::optional<Bytes> limit = limit_of_stack(drawing, device);
   if (limit && *limit <= panel.top) {
     out += line_at(frame.left, panel.y(*limit), frame.right, panel.y(*limit), "limit");
   }

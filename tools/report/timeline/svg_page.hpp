@@ -91,7 +91,7 @@ Bytes memory_top(const Drawing& drawing, const TimeScale& scale);
 Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top, Bytes least_top = {});
 
 /// The same memory stacked by category, a panel per device: the reserve below all, the peak marked
-/// with its op. Of many devices, those that peak highest.
+/// with its op; limits are those of the whole memory. Of many devices, those that peak highest.
 Bytes category_top(const Drawing& drawing, const TimeScale& scale);
 Fragment draw_categories(const Drawing& drawing, const Frame& frame, double top,
                          Bytes least_top = {});

@@ -37,7 +37,8 @@ function highest_points(curve, from, scale, width) {
 }
 
 /**
- * The axis of bytes, the limit if it is near, and the peak.
+ * The axis of bytes, the limit if it is near, and the peak. The reserve is the foot of the stack: it
+ * is neither in the run's peaks nor in its limits, so it is added to both.
  * @param {import('./diagram_run.js').Run} run
  * @param {number} device
  * @param {string[]} categories
@@ -45,13 +46,15 @@ function highest_points(curve, from, scale, width) {
 function scale_of_memory(run, device, categories) {
   const curve = run.curves[device];
   const peak = run.peaks[device];
+  const at = categories.indexOf('reserve');
+  const reserve = at >= 0 ? curve.bytes[at] ?? 0 : 0;
+  const height = peak.bytes + reserve;
   const limit = run.limits[device];
-  const near = limit !== null && limit < 2.5 * peak.bytes ? limit : null;
-  const most = Math.max(1, peak.bytes, near ?? 0, curve.most) * 1.04;
-  const reserve = categories.indexOf('reserve');
+  const near = limit !== null && limit + reserve < 2.5 * height ? limit + reserve : null;
+  const most = Math.max(1, height, near ?? 0, curve.most) * 1.04;
   return { curve, near, most, ticks: round_ticks(0, most, 3),
     y_of: (/** @type {number} */ bytes) => plot_bottom - bytes / most * (plot_bottom - plot_top),
-    peak: { at: peak.at_ps, bytes: peak.bytes + (reserve >= 0 ? curve.bytes[reserve] ?? 0 : 0),
+    peak: { at: peak.at_ps, bytes: height,
       words: `peak ${bytes_words(peak.bytes)}${peak.op ? ` · ${peak.op}` : ''}` } };
 }
 
