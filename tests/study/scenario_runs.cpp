@@ -255,6 +255,29 @@ TEST_CASE("slow links make the collectives inside ops longer, as such links of t
   }
 }
 
+TEST_CASE("one slow link is found by its name where collectives alone take it") {
+  const Asked made = ask("1f1b", ranked(4, 1));
+  Cluster cluster = made.asked.ranked->devices();
+  int halved = 0;
+  for (Link& link : cluster.links) {
+    if (link.from != 5 || link.tier != Tier::nvlink) continue;
+    link.bandwidth.bytes_per_second /= 2;
+    ++halved;
+  }
+  REQUIRE(halved == 1);
+  Asked narrow = made;
+  narrow.asked.ranked = made.asked.ranked->on(cluster);
+  narrow.asked.cluster = narrow.asked.ranked->ranks();
+  const double there = to_seconds(study(narrow.asked).step_time);
+  const Time drawn = only_step(made, {{"gpu5>nvswitch", 2, 1}});
+  CHECK(drawn > made.outcome.step_time);
+  CHECK(to_seconds(drawn) == doctest::Approx(there).epsilon(2e-3));
+  ScenarioRequest unknown = jitter_of("0%", 16);
+  unknown.perturbation.slow = {{"gpu5>nvlink", 2, 1}};
+  CHECK_THROWS_WITH_AS(scenario_steps(made.asked, made.outcome, unknown),
+                       doctest::Contains("nothing is called"), UsageError);
+}
+
 TEST_CASE("a step of tensor-parallel ranks is as slow as the slowest of their draws") {
   // One rank of eight GPUs: a step is a chain of its ops, so its mean is that of one op.
   SettingRequest request = ranked(8, 1);

@@ -187,7 +187,9 @@ SlowTimes slow_times(const Perturbation& perturbation, const Case& asked, const 
       if (!has_collectives(costs)) continue;
       if (same_collectives(pricer.priced(pricer.state_of({i})), costs)) continue;
     }
-    if (item.probability >= 1) {
+    // Of a link that no message takes, the choice is what shows that it is known.
+    const bool is_named = is_link && item.name != "links";
+    if (item.probability >= 1 && !is_named) {
       always.push_back(i);
       continue;
     }
