@@ -70,14 +70,14 @@ TEST_CASE("one device is advised where asynchronous schedules alone are faster")
 
 // The speed-up of each row is over the fastest of its own devices.
 TEST_CASE("rows of other numbers of unequal devices are held against one and the same device") {
-  const ProvidedFiles files(ProvidedFiles::Contents{{"unlike.json", R"({
+  const ProvidedFiles files(ProvidedFiles::Contents{{"three.json", R"({
     "format": "stageline-cluster 1", "name": "unlike",
     "devices": [{"name": "a", "rate": 1}, {"name": "b", "rate": 1}, {"name": "c", "rate": 8}],
     "switches": ["switch"],
     "links": [{"from": "*", "to": "switch", "bandwidth": "1GB/s", "latency": "1us"}]})"}});
   SettingRequest request = uniform_request(",output=5MB", "");
   request.microbatches = 4;
-  request.cluster.cluster = "unlike.json";
+  request.cluster.cluster = "three.json";
   request.devices = {2, 3};
   const Asked asked = asked_of(request, "1f1b");
   const Outcome& two = *asked.rows[0].outcome;
