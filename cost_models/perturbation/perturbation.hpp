@@ -15,7 +15,8 @@
 
 namespace stageline {
 
-/// How long an op takes, over what its costs say. Each op of each scenario is drawn apart.
+/// How long an op takes, over what its costs say, collectives inside it included. Each op of each
+/// scenario is drawn apart, and by each device that takes part in it (JitterMembers).
 struct Jitter {
   enum class Law : std::uint8_t {
     none,
@@ -77,14 +78,44 @@ std::vector<Pause> parse_pauses(const std::string& text, const std::string& what
 /// measured. Empty where it states no spread.
 using StageVariation = std::vector<std::array<double, op_kinds>>;  // by stage
 
+/// Which devices do an op together: each draws its own jitter, and the op is as slow as the slowest
+/// of them.
+struct JitterMembers {
+  std::vector<std::uint32_t> count;  // by task, the devices of its rank, at least 1; empty: 1 each
+  /// By task: the first of the tasks that wait for one another, all of which take the slowest draw
+  /// of all. Empty: each waits for itself.
+  std::vector<std::uint32_t> leader;
+};
+
+/// What compute takes where slow items are drawn, priced by the costs: of an op with collectives
+/// inside, a slow device makes the compute longer and a slow link the collectives.
+struct SlowTimes {
+  struct Choice {
+    std::vector<std::size_t> items;  // of Perturbation::slow, that concern the task
+    std::vector<Time> time;          // time[set]: bit i of the set: items[i] is drawn
+  };
+  std::vector<Choice> choices;
+  std::vector<std::uint32_t> of_task;  // index into choices, `none`; empty: none of all
+  static constexpr std::uint32_t none = 0xffffffff;
+};
+
 /// Draws the durations of scenarios of one graph.
 class Scenarios {
  public:
+  /// What is known of the tasks of a graph beside it.
+  struct Facts {
+    StageVariation variation{};
+    JitterMembers members{};
+    SlowTimes slow{};  // compute tasks without a choice take an item's factor times their duration
+  };
+
   /// Refers to the graph. `microbatches`: in a step of its program. Throws UsageError for a name
-  /// that is neither a device nor a resource, with the nearest, and for measured jitter without
-  /// `variation`.
+  /// that is neither a device nor a resource nor in Facts::slow, with the nearest, and for measured
+  /// jitter without `variation`.
   Scenarios(const TaskGraph& graph, const Perturbation& perturbation, std::uint32_t microbatches,
-            StageVariation variation = {});
+            Facts facts);
+  Scenarios(const TaskGraph& graph, const Perturbation& perturbation, std::uint32_t microbatches)
+      : Scenarios(graph, perturbation, microbatches, Facts{}) {}
 
   /// Durations of `scenarios` consecutive scenarios from `first` on, a multiple of 4, in
   /// picoseconds: duration[task * scenarios + k]. `scenarios` is a multiple of 4, too.
@@ -97,17 +128,25 @@ class Scenarios {
   };
   void add_slow(std::size_t item);
   using Words = std::array<std::uint32_t, 16>;
-  void jitter_block(std::uint32_t task, const Words& words, std::size_t count,
-                    std::int64_t* out) const;
+  using Nominal = std::array<double, 16>;
+  // By item of Perturbation::slow and scenario: whether it is drawn.
+  std::vector<std::vector<char>> drawn_items(std::uint64_t first, std::size_t scenarios) const;
+  bool is_drawn_apart(std::uint32_t task) const;
+  Words words_of(std::uint32_t task, std::uint64_t scenario, std::size_t count) const;
+  Words slowest(const Words& one, const Words& other) const;
+  void jitter_block(std::uint32_t task, const Words& words, const Nominal& nominal,
+                    std::size_t count, std::int64_t* out) const;
 
   const TaskGraph& graph_;
   Perturbation perturbation_;
-  StageVariation variation_;
+  Facts facts_;
   std::uint32_t microbatches_ = 1;
   std::vector<bool> jitters_;          // by task
   std::vector<double> log_deviation_;  // by task: σ of the logarithm, of a log-normal law
   std::vector<SlowTasks> slow_;
   std::vector<std::uint32_t> first_op_;  // tasks: the first compute op of a device in a step
+  std::vector<std::vector<std::uint32_t>> together_;  // by group of a leader: its tasks
+  std::vector<std::uint32_t> group_of_;               // by task, an index into together_
 };
 
 }  // namespace stageline

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -175,8 +176,11 @@ void Charges::set_pace(TaskGraph& graph) const {
   if (costs_.pace.empty()) return;
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     const Lane& lane = graph.lanes[graph.lane[task]];
-    if (lane.kind != LaneKind::compute) continue;
-    graph.duration[task] = costs_.paced(graph.duration[task], lane.device);
+    const Op op = graph.op[task];
+    if (lane_of(op.kind) != LaneKind::compute || nth(costs_.pace, lane.device) == 1) continue;
+    graph.duration[task] = task_time_on(
+        costs_, program_.placement, op,
+        op.overlapped ? std::optional(graph.partner[task]) : std::nullopt, lane.device);
   }
 }
 
@@ -355,8 +359,7 @@ void Charges::check_fit() const {
 
 Time duration_of(const Program& program, const Costs& costs, Op op) {
   if (lane_of(op.kind) == LaneKind::compute) {
-    return costs.paced(compute_time(costs.stage[op.stage], program.placement.stage[op.stage], op),
-                       device_of(program.placement, op));
+    return time_on(costs, program.placement, op, device_of(program.placement, op));
   }
   const StageGraph stages = stage_graph(program);
   return Charges(program, costs, stages).duration(op);

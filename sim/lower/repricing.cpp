@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "sim/lower/charges.hpp"
+#include "sim/op_time.hpp"
 
 namespace stageline {
 namespace {
@@ -57,8 +59,10 @@ void Repricing::price(const Costs& costs, TaskGraph& graph) const {
     price[c] = {charge.duration, charge.path, {}};
     if (op.overlapped) price[c].time = charges.of_pair(charge.duration, graph_.partner[task]);
     busy += Wide{price[c].time.count()} * size_[c];
-    const Lane& lane = graph_.lanes[graph_.lane[task]];
-    if (lane.kind == LaneKind::compute) price[c].time = costs.paced(price[c].time, lane.device);
+    if (lane_of(op.kind) != LaneKind::compute || costs.pace.empty()) continue;
+    price[c].time = task_time_on(costs, program_.placement, op,
+                                 op.overlapped ? std::optional(graph_.partner[task]) : std::nullopt,
+                                 graph_.lanes[graph_.lane[task]].device);
   }
   graph = graph_;
   graph.resources.clear();

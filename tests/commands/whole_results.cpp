@@ -32,7 +32,7 @@ const std::vector<Asked> questions = {
       "--microbatches", "8", "--jitter", "5%", "--slow", "gpu2:1.3@0.2", "--pause", "10:1ms",
       "--scenarios", "1000"},
      "--threads",
-     0xb68fcf3babed817c},
+     0xd6afc86ffaff1604},
     {{"whatif", "uniform:layers=8", "--devices", "4", "--link", "1GB/s,10us", "--schedule",
       "1f1b,interleaved_1f1b", "--microbatches", "8", "--jitter", "10%,transfers", "--scenarios",
       "300"},

@@ -68,6 +68,36 @@ TEST_CASE("one device is advised where asynchronous schedules alone are faster")
   CHECK(contains(alone(asked), "the fastest, naive on 4 devices"));
 }
 
+// The speed-up of each row is over the fastest of its own devices.
+TEST_CASE("rows of other numbers of unequal devices are held against one and the same device") {
+  const ProvidedFiles files(ProvidedFiles::Contents{{"three.json", R"({
+    "format": "stageline-cluster 1", "name": "unlike",
+    "devices": [{"name": "a", "rate": 1}, {"name": "b", "rate": 1}, {"name": "c", "rate": 8}],
+    "switches": ["switch"],
+    "links": [{"from": "*", "to": "switch", "bandwidth": "1GB/s", "latency": "1us"}]})"}});
+  SettingRequest request = uniform_request(",output=5MB", "");
+  request.microbatches = 4;
+  request.cluster.cluster = "three.json";
+  request.devices = {2, 3};
+  const Asked asked = asked_of(request, "1f1b");
+  const Outcome& two = *asked.rows[0].outcome;
+  const Outcome& three = *asked.rows[1].outcome;
+  REQUIRE(two.speedup > 1);    // over a
+  REQUIRE(three.speedup < 1);  // over c, which alone is faster than both rows
+  REQUIRE(three.throughput > two.throughput);
+  // 4 micro-batches of eight layers of 3 ms at rate 8.
+  const std::string advice = alone(asked);
+  CHECK(contains(advice, "12.00 ms a step on the fastest of them"));
+  CHECK(contains(advice, "the fastest, 1f1b on 3 devices, takes " + print(three.step_time)));
+  CHECK(contains(advice, fmt::format("{:.2f}× as fast", three.speedup)));
+  // Where a row without c is the fastest, too.
+  request.trace = "uniform:layers=8,output=10MB";
+  const Asked wide = asked_of(request, "1f1b");
+  REQUIRE(wide.rows[0].outcome->throughput > wide.rows[1].outcome->throughput);
+  CHECK(contains(alone(wide), "12.00 ms a step on the fastest of them"));
+  CHECK(contains(alone(wide), "the fastest, 1f1b on 2 devices"));
+}
+
 TEST_CASE("one device that is too small is not advised without saying so") {
   SettingRequest request = uniform_request("", "40MB");
   request.cluster.link = parse_link("1MB/s,50ms");

@@ -40,6 +40,26 @@ std::vector<std::int64_t> drawn(const Scenarios& scenarios, const TaskGraph& gra
   return duration;
 }
 
+// The mean of the largest of n log-normal numbers of mean 1: ∫ n φ Φⁿ⁻¹ exp(σx − σ²/2) dx.
+double mean_of_slowest(int n, double variation) {
+  const double deviation = std::sqrt(std::log1p(variation * variation));
+  constexpr double width = 1e-3;
+  double sum = 0;
+  for (double x = -9; x < 9; x += width) {
+    const double density = std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846);
+    const double below = std::erfc(-x / std::sqrt(2.0)) / 2;
+    sum += n * density * std::pow(below, n - 1) *
+           std::exp(deviation * x - deviation * deviation / 2) * width;
+  }
+  return sum;
+}
+
+double mean_factor(const std::vector<std::int64_t>& duration) {
+  double sum = 0;
+  for (const std::int64_t time : duration) sum += static_cast<double>(time) / 1e9;
+  return sum / static_cast<double>(duration.size());
+}
+
 }  // namespace
 
 TEST_CASE("the normal quantile: tabled values, and back through erfc") {
@@ -160,6 +180,89 @@ TEST_CASE("a pause lengthens the first op of a step, in one of so many") {
     REQUIRE(duration[count + k] == 1'000'000'000);  // the second op of the first step
   }
   CHECK(static_cast<double>(paused) / count == doctest::Approx(0.25).epsilon(0.1));
+}
+
+TEST_CASE("an op of several devices is as slow as the slowest of their draws") {
+  const TaskGraph graph = graph_of(2, 8);
+  Perturbation asked;
+  asked.jitter = parse_jitter("5%", "--jitter");
+  constexpr std::size_t count = 4096;
+  // Five standard errors, of at most 5 % over √(16 · 4096).
+  constexpr double error = 5 * 0.05 / 256;
+  for (const int members : {1, 2, 8, 64}) {
+    CAPTURE(members);
+    Scenarios::Facts facts;
+    facts.members.count.assign(graph.tasks(), static_cast<std::uint32_t>(members));
+    const double mean = mean_factor(drawn(Scenarios(graph, asked, 4, facts), graph, 0, count));
+    CHECK(mean == doctest::Approx(mean_of_slowest(members, 0.05)).epsilon(error));
+  }
+  CHECK(mean_of_slowest(8, 0.05) == doctest::Approx(1.073).epsilon(1e-3));
+}
+
+TEST_CASE("more members begin with the draws of fewer, and are never faster") {
+  const TaskGraph graph = graph_of(1, 4);
+  for (const bool sampled : {false, true}) {
+    Perturbation asked;
+    asked.jitter = parse_jitter("10%", "--jitter");
+    if (sampled) asked.jitter = {Jitter::Law::samples, 0, {1.5, 1, 2, 1}, false};
+    std::vector<std::int64_t> before = drawn(Scenarios(graph, asked, 4), graph, 0, 256);
+    for (const std::uint32_t members : {1U, 2U, 5U}) {
+      Scenarios::Facts facts;
+      facts.members.count.assign(graph.tasks(), members);
+      const std::vector<std::int64_t> now = drawn(Scenarios(graph, asked, 4, facts), graph, 0, 256);
+      if (members == 1) CHECK(now == before);
+      for (std::size_t i = 0; i < now.size(); ++i) REQUIRE(now[i] >= before[i]);
+      before = now;
+    }
+  }
+  // Of 3 members the slowest is the longest sample unless all miss it.
+  Perturbation asked;
+  asked.jitter = {Jitter::Law::samples, 0, {1, 2}, false};
+  Scenarios::Facts facts;
+  facts.members.count.assign(graph.tasks(), 3);
+  const double mean = mean_factor(drawn(Scenarios(graph, asked, 4, facts), graph, 0, 8192));
+  CHECK(mean == doctest::Approx(2 - 1.0 / 8).epsilon(0.01));
+}
+
+TEST_CASE("tasks that wait for one another take the slowest draw of all") {
+  const TaskGraph graph = graph_of(2, 8);  // ops 2i and 2i + 1 are those of two replicas
+  Perturbation asked;
+  asked.jitter = parse_jitter("5%", "--jitter");
+  Scenarios::Facts facts;
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    facts.members.leader.push_back(task / 2 * 2);
+    facts.members.count.push_back(4);
+  }
+  constexpr std::size_t count = 4096;
+  const std::vector<std::int64_t> all = drawn(Scenarios(graph, asked, 4, facts), graph, 0, count);
+  for (std::size_t task = 0; task < graph.tasks(); task += 2) {
+    for (std::size_t k = 0; k < count; ++k) {
+      REQUIRE(all[task * count + k] == all[(task + 1) * count + k]);
+    }
+  }
+  CHECK(mean_factor(all) == doctest::Approx(mean_of_slowest(8, 0.05)).epsilon(5 * 0.05 / 181));
+}
+
+TEST_CASE("what is priced for a set of slow items is what its scenarios take") {
+  const TaskGraph graph = graph_of(2, 4);
+  Perturbation asked;
+  asked.slow = parse_slow_items("gpu1:2@0.5,nvlink:3@0.25", "--sometimes-slow");
+  CHECK_THROWS_WITH_AS(Scenarios(graph, asked, 4), doctest::Contains("nvlink"), UsageError);
+  Scenarios::Facts facts;
+  const Time usual = graph.duration[0];
+  facts.slow.choices = {{{0, 1}, {usual, usual * 9 / 5, usual * 7 / 5, usual * 11 / 5}}};
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    facts.slow.of_task.push_back(task % 2 == 1 ? 0 : SlowTimes::none);
+  }
+  constexpr std::size_t count = 8192;
+  const std::vector<std::int64_t> all = drawn(Scenarios(graph, asked, 4, facts), graph, 0, count);
+  double sum = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    REQUIRE(all[k] == usual.count());
+    REQUIRE(all[count + k] == all[3 * count + k]);
+    sum += static_cast<double>(all[count + k]) / static_cast<double>(usual.count()) / count;
+  }
+  CHECK(sum == doctest::Approx(1 + 0.5 * 0.8 + 0.25 * 0.4).epsilon(0.02));
 }
 
 TEST_CASE("bad perturbations are refused in one sentence") {

@@ -33,3 +33,16 @@ stageline whatif $Q --schedule zb_h1,zb_h2 --json - | grep -E '"schedule"|"fits"
 stageline whatif $Q --schedule zb_h1 > $OUT/none; echo "exit $?"
 # Data-parallel replicas draw their own times.
 stageline whatif 'model:gpt@h100,layers=8,hidden=1024,heads=16,vocab=51200,seq=1024,batch=1' --cluster 'h100x8*2' --tp 2 --dp 4 --microbatches 4 --jitter 20% --scenarios 64 | grep -E '^1f1b|replicas|critical'
+# Each GPU of a rank draws its own, and the ops wait for the slowest: of eight with 5 %, 7.3 %. A slow
+# device makes compute longer and not the collectives inside it, as --slow does; slow links make those
+# longer. Of two slow devices of a rank one decides.
+G='model:gpt@h100,layers=4,hidden=4096,heads=32,vocab=51200,seq=2048,batch=1 --cluster h100x8 --microbatches 8 --scenarios 64 --quiet'
+stageline whatif $G --tp 8 --jitter 5% --by mean | tail -n 1
+stageline whatif $G --tp 4 --pp 2 --partition 0-4,5- --sometimes-slow gpu7:1.5@1 | tail -n 1
+stageline whatif $G --tp 4 --pp 2 --partition 0-4,5- --sometimes-slow gpu7:1.5@1,gpu6:1.2@0.5 | tail -n 1
+stageline whatif $G --tp 4 --pp 2 --partition 0-4,5- --sometimes-slow links:2@1 | tail -n 1
+stageline whatif $G --dp 4 --pp 2 --zero 3 --partition 0-4,5- --sometimes-slow links:2@1 | tail -n 1
+# Steps that alternate: the pace of both.
+Q='uniform:layers=8,forward=1ms --devices 4 --microbatches 5 --schedule chimera --slow gpu1:1.3 --quiet'
+stageline simulate $Q | head -n 1
+stageline whatif $Q --pause 1000000:1ps --scenarios 16 | tail -n 1

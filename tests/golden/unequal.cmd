@@ -23,3 +23,11 @@ try simulate $layers --schedule 1f1b --devices 3 --slow gpu1
 try simulate $layers --schedule 1f1b --devices 3 --device-order best
 # One device is the fastest of them, in the sentence and in its figure.
 stageline compare model:resnet18@rtx4090,batch=8 --schedule zb_h1,1f1b --link 2.5GB/s,50us --slow gpu0:2 --devices 2 --microbatches 4 --quiet | grep 'one device'
+# Rows with and without the fastest device: held against that one device, and said.
+cat > $OUT/unlike.json <<'END'
+{"format": "stageline-cluster 1", "name": "unlike",
+ "devices": [{"name": "a"}, {"name": "b"}, {"name": "c", "rate": 8}], "switches": ["switch"],
+ "links": [{"from": "*", "to": "switch", "bandwidth": "1GB/s", "latency": "1us"}]}
+END
+stageline compare uniform:layers=8,output=5MB --cluster $OUT/unlike.json --devices 2..3 --schedule 1f1b --microbatches 4 | grep -E '^→|^1f1b|speed-up of a row'
+stageline compare uniform:layers=8,output=10MB --cluster $OUT/unlike.json --devices 2..3 --schedule 1f1b --microbatches 4 --quiet | grep -E '^→|^1f1b'

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "sim/errors.hpp"
 #include "tests/make.hpp"
@@ -36,6 +37,30 @@ ScenarioRequest jitter_of(const std::string& text, std::int64_t scenarios) {
   return request;
 }
 
+// A language model on eight GPUs, cut in two the same way whatever is slow.
+SettingRequest ranked(int tensor, int data, Zero zero = Zero::none) {
+  SettingRequest request;
+  request.trace = "model:gpt@h100,layers=4,hidden=4096,heads=32,vocab=51200,seq=2048,batch=1";
+  request.cluster.cluster = "h100x8";
+  request.devices = {8};
+  request.degrees.tensor = tensor;
+  request.degrees.data = data;
+  request.degrees.pipeline = 2;
+  request.degrees.zero = zero;
+  request.partition = "0-4,5-";
+  request.replicas_vary = true;
+  return request;
+}
+
+// The step of every scenario, all of which are alike.
+Time only_step(const Asked& made, const std::vector<Slow>& slow) {
+  ScenarioRequest request = jitter_of("0%", 16);
+  request.perturbation.slow = slow;
+  const std::vector<Time> steps = scenario_steps(made.asked, made.outcome, request).step;
+  CHECK(steps == std::vector<Time>(16, steps.front()));
+  return steps.front();
+}
+
 }  // namespace
 
 TEST_CASE("without perturbation every scenario is the nominal step, of every schedule") {
@@ -66,6 +91,26 @@ TEST_CASE("without perturbation every scenario is the nominal step, of every sch
         const double step = to_seconds(made.outcome.step_time);
         CHECK(to_seconds(steps.nominal) == doctest::Approx(step).epsilon(0.01));
       }
+    }
+  }
+}
+
+// In two directions an odd number of micro-batches makes every other step another one.
+TEST_CASE("where steps alternate, the step of a scenario is the pace over their period") {
+  for (const int microbatches : {5, 7, 9}) {
+    for (const char* const link : {"", "10GB/s,5us", "2GB/s,5us"}) {
+      CAPTURE(microbatches);
+      CAPTURE(link);
+      SettingRequest request;
+      request.microbatches = microbatches;
+      request.slow = {{"gpu1", 1.3}};
+      request.partition = "0-1,2-3,4-5,6-7";
+      if (*link != '\0') request.cluster.link = parse_link(link);
+      const Asked made = ask("chimera", request);
+      const ScenarioSteps steps = scenario_steps(made.asked, made.outcome, jitter_of("0%", 16));
+      CHECK(to_seconds(steps.nominal) ==
+            doctest::Approx(to_seconds(made.outcome.step_time)).epsilon(1e-6));
+      CHECK(steps.step == std::vector<Time>(16, steps.nominal));
     }
   }
 }
@@ -140,6 +185,120 @@ TEST_CASE("a slower device is never faster") {
     for (std::size_t k = 0; k < before.size(); ++k) CHECK(steps[k] >= before[k]);
     before = steps;
   }
+}
+
+TEST_CASE("a device that is slow in scenarios is as slow as one of the setting") {
+  for (const auto& [tensor, data, zero] : {std::tuple(4, 1, Zero::none),
+                                           {2, 2, Zero::none},
+                                           {2, 2, Zero::optimizer},
+                                           {1, 4, Zero::weights}}) {
+    CAPTURE(tensor);
+    CAPTURE(data);
+    const SettingRequest usual = ranked(tensor, data, zero);
+    SettingRequest slow = usual;
+    slow.slow = {{"gpu7", 1.5}};
+    const double there = to_seconds(ask("1f1b", slow).outcome.step_time);
+    const Time drawn = only_step(ask("1f1b", usual), {{"gpu7", 1.5, 1}});
+    CHECK(to_seconds(drawn) == doctest::Approx(there).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("a slow device computes slower, and its collectives take what they took") {
+  SettingRequest request = ranked(2, 2);
+  const Outcome usual = ask("1f1b", request).outcome;
+  request.slow = {{"gpu7", 1.5}};
+  const Outcome slow = ask("1f1b", request).outcome;
+  const StageCosts& stage = usual.costs.stage[1];
+  REQUIRE(stage.blocking.forward > Time{});
+  const Time computes = stage.forward - stage.blocking.forward;
+  int slower = 0;
+  for (const Op op : slow.program.ops[3]) {  // of dp1.pp1
+    if (op.kind != OpKind::forward) continue;
+    const double takes = to_seconds(stage.blocking.forward + computes * 3 / 2);
+    const Time charged = duration_of(slow.program, slow.costs, op);
+    CHECK(to_seconds(charged) == doctest::Approx(takes).epsilon(1e-6));
+    ++slower;
+  }
+  CHECK(slower > 0);
+}
+
+TEST_CASE("a rank of several devices is as slow as the slowest of them") {
+  const Asked made = ask("1f1b", ranked(4, 1));
+  const Time one = only_step(made, {{"gpu6", 1.5, 1}});
+  CHECK(one > made.outcome.step_time);
+  CHECK(only_step(made, {{"gpu6", 1.5, 1}, {"gpu7", 1.2, 1}}) == one);
+  CHECK(only_step(made, {{"gpu6", 1.2, 1}, {"pp1", 1.25, 1}}) == one);
+}
+
+TEST_CASE("slow links make the collectives inside ops longer, as such links of the cluster do") {
+  for (const auto& [tensor, data, zero] :
+       {std::tuple(4, 1, Zero::none), {1, 4, Zero::gradients}, {1, 4, Zero::weights}}) {
+    CAPTURE(tensor);
+    CAPTURE(data);
+    const SettingRequest usual = ranked(tensor, data, zero);
+    const Asked made = ask("1f1b", usual);
+    Cluster cluster = made.asked.ranked->devices();
+    for (Link& link : cluster.links) link.bandwidth.bytes_per_second /= 2;
+    Asked narrow = made;
+    narrow.asked.ranked = made.asked.ranked->on(cluster);
+    narrow.asked.cluster = narrow.asked.ranked->ranks();
+    const double there = to_seconds(study(narrow.asked).step_time);
+    CHECK(there > to_seconds(made.outcome.step_time) * 1.05);
+    CHECK(to_seconds(only_step(made, {{"links", 2, 1}})) == doctest::Approx(there).epsilon(2e-3));
+    // Drawn in half of the scenarios.
+    ScenarioRequest half = jitter_of("0%", 512);
+    half.perturbation.slow = {{"links", 2, 0.5}};
+    const ScenarioSteps drawn = scenario_steps(made.asked, made.outcome, half);
+    const Distribution times = distribution_of(drawn.step);
+    CHECK(times.p5 == drawn.nominal);
+    CHECK(to_seconds(times.p95) == doctest::Approx(there).epsilon(2e-3));
+  }
+}
+
+TEST_CASE("one slow link is found by its name where collectives alone take it") {
+  const Asked made = ask("1f1b", ranked(4, 1));
+  Cluster cluster = made.asked.ranked->devices();
+  int halved = 0;
+  for (Link& link : cluster.links) {
+    if (link.from != 5 || link.tier != Tier::nvlink) continue;
+    link.bandwidth.bytes_per_second /= 2;
+    ++halved;
+  }
+  REQUIRE(halved == 1);
+  Asked narrow = made;
+  narrow.asked.ranked = made.asked.ranked->on(cluster);
+  narrow.asked.cluster = narrow.asked.ranked->ranks();
+  const double there = to_seconds(study(narrow.asked).step_time);
+  const Time drawn = only_step(made, {{"gpu5>nvswitch", 2, 1}});
+  CHECK(drawn > made.outcome.step_time);
+  CHECK(to_seconds(drawn) == doctest::Approx(there).epsilon(2e-3));
+  ScenarioRequest unknown = jitter_of("0%", 16);
+  unknown.perturbation.slow = {{"gpu5>nvlink", 2, 1}};
+  CHECK_THROWS_WITH_AS(scenario_steps(made.asked, made.outcome, unknown),
+                       doctest::Contains("nothing is called"), UsageError);
+}
+
+TEST_CASE("a step of tensor-parallel ranks is as slow as the slowest of their draws") {
+  // One rank of eight GPUs: a step is a chain of its ops, so its mean is that of one op.
+  SettingRequest request = ranked(8, 1);
+  request.degrees.pipeline = 1;
+  request.partition = "balanced";
+  const Asked made = ask("1f1b", request);
+  const ScenarioSteps steps = scenario_steps(made.asked, made.outcome, jitter_of("5%", 512));
+  const double loss = to_seconds(distribution_of(steps.step).mean) / to_seconds(steps.nominal) - 1;
+  CHECK(loss == doctest::Approx(0.0730).epsilon(0.03));  // see tests/cost_models/perturbation.cpp
+}
+
+TEST_CASE("replicas that gather weights in every op wait for the slowest of all") {
+  const ScenarioRequest jitter = jitter_of("5%", 256);
+  const auto loss = [&](Zero zero) {
+    const Asked made = ask("1f1b", ranked(1, 4, zero));
+    const ScenarioSteps steps = scenario_steps(made.asked, made.outcome, jitter);
+    return to_seconds(distribution_of(steps.step).mean) / to_seconds(steps.nominal) - 1;
+  };
+  // E[max of 4] is 5.1 % at each op; without the gathers only whole steps wait.
+  CHECK(loss(Zero::weights) > 0.05);
+  CHECK(loss(Zero::none) < 0.035);
 }
 
 TEST_CASE("scenarios that last longer than can be added up are refused") {

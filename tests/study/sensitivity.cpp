@@ -14,10 +14,12 @@
 #include "tests/specs.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/thorough.hpp"
+#include "tools/inputs/setting.hpp"
 #include "tools/report/charts/tornado.hpp"
 #include "tools/report/text/sensitivity.hpp"
 #include "tools/study/pace.hpp"
 #include "tools/study/run.hpp"
+#include "tools/study/run_with_pace.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -320,6 +322,89 @@ TEST_CASE("the slowest stage is the cycle, and others have the time between as s
   CHECK(fast.free == found.step);
   CHECK(effect_of(found, "forward").share_faster == doctest::Approx(1.0 / 3));
   CHECK(advice_of(found).find("stage 2 (gpu2)") != std::string::npos);
+}
+
+// In two directions an odd number of micro-batches makes every other step another one.
+TEST_CASE("where steps alternate, changed times are priced by the pace of both") {
+  const Case asked = [] {
+    Case one = test::uniform_case("chimera", 4, 7);
+    for (Layer& layer : one.model.layers) layer.output = Bytes{2'000'000};
+    const LinkSpec link{Bandwidth{10'000'000'000}, Time{5'000'000}};
+    one.cluster = uniform_cluster(4, link, std::nullopt);
+    one.partition = "0-1,2-3,4-5,6-7";
+    return one;
+  }();
+  const Sensitivity found = sensitivity_of(asked, study(asked));
+  CHECK(found.engine == SensitivityEngine::simulated);
+  for (const int gpu : {0, 1}) {
+    Case slower = asked;
+    nth(slower.cluster.devices, gpu).rate /= 1.1;
+    const double there = to_seconds(study(slower).step_time);
+    const LeverEffect& effect = effect_of(found, "compute of gpu" + std::to_string(gpu));
+    CHECK(to_seconds(effect.slower) == doctest::Approx(there).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("an effect is found at the smallest change that has it, as a walk over all finds it") {
+  std::mt19937 random(2105);
+  for (const char* const schedule : {"1f1b", "gpipe", "zb_h1"}) {
+    CAPTURE(schedule);
+    const Case asked = random_case_of(random, test::spec(schedule), 4, true);
+    const Outcome outcome = study(asked);
+    const Sensitivity found = sensitivity_of(asked, outcome);
+    if (found.engine != SensitivityEngine::simulated) continue;
+    const Layout layout = checked_layout(asked);
+    const Run run = run_with_pace(asked, layout, outcome);
+    const TaskGraph alone = compile(run.program, outcome.costs);
+    const Levers levers(asked, layout, outcome.costs, run.program, alone);
+    for (const LeverEffect& effect : found.effects) {
+      CAPTURE(effect.lever.name);
+      // The whole run from end to end, with the times of a table.
+      const auto step = [&](double factor) {
+        const TaskTable times = scaled(levers.times(), levers.part(effect.lever), factor);
+        TaskGraph graph = alone;
+        for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+          graph.duration[task] = times.duration[task];
+          graph.paths[graph.path_of[task]].lag = times.lag[task];
+          graph.paths[graph.path_of[task]].head_start = times.head_start[task];
+        }
+        return pace_with(run.program, std::move(graph), outcome.costs).step.time;
+      };
+      CHECK(effect.slower == step(1.1));
+      CHECK(effect.faster == step(0.9));
+      CHECK(effect.twice == step(0.5));
+      CHECK(effect.free == step(0));
+      if (std::abs(effect.share_slower) > 1e-6) continue;
+      std::optional<double> first;
+      for (const double factor : {1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0}) {
+        if (!first && std::abs(gain(found.step, step(factor))) > 1e-6) first = factor;
+      }
+      CHECK(effect.costs_from == first);
+    }
+  }
+}
+
+// One rule with --slow: a device that computes faster moves no bytes faster.
+TEST_CASE("the compute of a device is a lever without the collectives inside its ops") {
+  SettingRequest request;
+  request.trace = "model:gpt@h100,layers=4,hidden=4096,heads=32,vocab=51200,seq=2048,batch=1";
+  request.cluster.cluster = "h100x8";
+  request.devices = {8};
+  request.degrees.tensor = 4;
+  request.degrees.pipeline = 2;
+  request.partition = "0-4,5-";
+  request.microbatches = 8;
+  const Setting setting = read_setting(request);
+  const Case asked = make_case(request, setting, test::spec("1f1b"), 8);
+  const Sensitivity found = sensitivity_of(asked, study(asked));
+  Cluster faster = asked.ranked->devices();
+  for (int device = 4; device < 8; ++device) nth(faster.devices, device).rate *= 2;
+  Case changed = asked;
+  changed.ranked = asked.ranked->on(faster);
+  changed.cluster = changed.ranked->ranks();
+  const double there = to_seconds(study(changed).step_time);
+  CHECK(to_seconds(effect_of(found, "stage 1 (pp1)").twice) ==
+        doctest::Approx(there).epsilon(1e-3));
 }
 
 TEST_CASE("a lever is what the same change of the trace does") {

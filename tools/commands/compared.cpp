@@ -25,6 +25,24 @@ bool any_priced(const std::vector<Row>& rows, const TrainingBudget& budget) {
   });
 }
 
+// Empty where the fastest device is as fast in all rows.
+std::string baselines_note(const std::vector<Row>& rows) {
+  double least = 0;
+  double most = 0;
+  for (const Row& row : rows) {
+    if (!row.outcome) continue;
+    double rate = 0;
+    for (const Device& device : row.asked.cluster().devices) rate = std::max(rate, device.rate);
+    least = least == 0 ? rate : std::min(least, rate);
+    most = std::max(most, rate);
+  }
+  if (least == most) return "";
+  return fmt::format(
+      "the speed-up of a row is over the fastest of its own devices, which of some rows is {:.3g}× "
+      "as fast as of others: throughput compares them",
+      most / least);
+}
+
 void say_interrupted(RowScenarios& found, const std::string& sentence) {
   found.stopped = true;
   found.interrupted = sentence;
@@ -169,6 +187,7 @@ std::vector<std::string> compare_notes(const CompareFlags& flags, const Compared
       say(row.outcome->schedule + ": F≠B: backwards read other weights than their forwards");
     }
   }
+  if (const std::string note = baselines_note(rows); !note.empty()) say(note);
   if (view.budget.tokens > 0 && !view.budget.price_per_hour && !any_priced(rows, view.budget)) {
     say("the cost of the training is unknown: give --price, or a cluster whose devices have one");
   }

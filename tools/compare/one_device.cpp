@@ -1,46 +1,89 @@
 // Compares all rows with one device alone.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 
+#include "sim/rates.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/compare/trial.hpp"
 
 namespace stageline {
 namespace {
 
-// Of the rows of one kind that fit, the fastest beside one device; null where there is none, or
-// one takes no time.
+bool is_judged(const Row& row) { return row.outcome && row.outcome->fit != Fit::no; }
+
+// The cluster of the row with the most devices, which has those of all: the fastest one is among
+// them. Null where no row fits, or one takes no time.
+const Cluster* widest_of(const std::vector<Row>& rows) {
+  const Cluster* widest = nullptr;
+  for (const Row& row : rows) {
+    if (!is_judged(row)) continue;
+    if (row.outcome->step_time == Time{}) return nullptr;
+    if (widest == nullptr || row.asked.cluster().devices.size() > widest->devices.size()) {
+      widest = &row.asked.cluster();
+    }
+  }
+  return widest;
+}
+
+// Picoseconds of a micro-batch on the fastest device of the cluster.
+double fastest_pass(const Model& model, const Cluster& cluster) {
+  ClassTimes times;
+  for (const Layer& layer : model.layers) {
+    const Time all = layer.forward + layer.input_grad + layer.weight_grad;
+    times += {all, layer.memory_bound ? all : Time{}};
+  }
+  double least = 0;
+  for (const Device& device : cluster.devices) {
+    const double takes = picoseconds(times, rates_of(device));
+    if (least == 0 || takes < least) least = takes;
+  }
+  return least;
+}
+
+// Over the fastest device of that cluster. Outcome::speedup is over the fastest one of the row's
+// own, so that of rows of other numbers of unequal devices is over others.
+double speedup_over(const Cluster& cluster, const Row& row) {
+  const double own = fastest_pass(row.asked.model(), row.asked.cluster());
+  if (own == 0) return row.outcome->speedup;
+  return row.outcome->speedup * (fastest_pass(row.asked.model(), cluster) / own);
+}
+
+// Of the rows of one kind that fit, the one of the highest throughput; null where there is none.
 const Row* fastest_of(const std::vector<Row>& rows, Synchrony synchrony) {
   const Row* best = nullptr;
   for (const Row& row : rows) {
-    if (!row.outcome || row.outcome->fit == Fit::no || row.outcome->synchrony != synchrony) {
-      continue;
-    }
-    if (row.outcome->step_time == Time{}) return nullptr;
-    if (best == nullptr || row.outcome->speedup > best->outcome->speedup) best = &row;
+    if (!is_judged(row) || row.outcome->synchrony != synchrony) continue;
+    if (best == nullptr || row.outcome->throughput > best->outcome->throughput) best = &row;
   }
   return best;
 }
-
-bool is_slower_than_one(const Row& row) { return row.outcome->speedup < 1 - same_time; }
 
 }  // namespace
 
 std::string one_device_advice(const SettingRequest& request, const Setting& setting,
                               const std::vector<Row>& rows) {
   if (setting.program || !request.degrees.plain()) return "";
+  const Cluster* const widest = widest_of(rows);
+  if (widest == nullptr) return "";
+  const auto speedup = [&](const Row& row) { return speedup_over(*widest, row); };
+  const auto all_slower_than_one = [&](Synchrony synchrony) {
+    return std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
+      return !is_judged(row) || row.outcome->synchrony != synchrony || speedup(row) < 1 - same_time;
+    });
+  };
   const Row* best = fastest_of(rows, Synchrony::synchronous);
   const Row* const other = fastest_of(rows, Synchrony::asynchronous);
   std::string these = "all of these";
   if (best == nullptr) {
     best = other;
-  } else if (other != nullptr && !is_slower_than_one(*other)) {
+  } else if (other != nullptr && !all_slower_than_one(Synchrony::asynchronous)) {
     these = "all synchronous schedules";
-  } else if (other != nullptr && other->outcome->speedup > best->outcome->speedup) {
-    best = is_slower_than_one(*best) ? other : best;
+  } else if (other != nullptr && speedup(*other) > speedup(*best)) {
+    best = all_slower_than_one(Synchrony::synchronous) ? other : best;
   }
-  if (best == nullptr || !is_slower_than_one(*best)) return "";
+  if (best == nullptr || !all_slower_than_one(best->outcome->synchrony)) return "";
   SettingRequest alone = request;
   alone.microbatches = best->asked.microbatches();
   alone.partition = "balanced";
@@ -50,10 +93,10 @@ std::string one_device_advice(const SettingRequest& request, const Setting& sett
       tried(alone, setting, parse_schedules(flushed ? "1f1b" : "pipedream").front(), 1);
   const std::string beside = fmt::format("the fastest, {} on {} devices, takes {}, {:.2f}× as fast",
                                          best->outcome->schedule, best->outcome->devices,
-                                         print(best->outcome->step_time), best->outcome->speedup);
+                                         print(best->outcome->step_time), speedup(*best));
   if (!trial) return fmt::format("one device is faster than {}: {}", these, beside);
-  // A speed-up is over the fastest device, and the first one was tried.
-  const double fastest = to_seconds(best->outcome->step_time) * best->outcome->speedup;
+  // The speed-up is over the fastest device, and the first one was tried.
+  const double fastest = to_seconds(best->outcome->step_time) * speedup(*best);
   if (to_seconds(trial->step) > fastest * (1 + same_time)) {
     return fmt::format(
         "one device is faster than {}: {} a step on the fastest of them, if it fits there; {}",

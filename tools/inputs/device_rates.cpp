@@ -119,10 +119,7 @@ Cluster slowed(Cluster cluster, const std::vector<Slowdown>& slow) {
   for (const Slowdown& item : slow) {
     for (Device& device : cluster.devices) {
       if (!is_called(item.name, cluster, device)) continue;
-      device.rate /= item.factor;
-      device.memory_rate /= item.factor;
-      device.op_overhead =
-          Time{std::llround(static_cast<double>(device.op_overhead.count()) * item.factor)};
+      slow_down(device, item.factor);
     }
   }
   return cluster;

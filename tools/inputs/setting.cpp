@@ -58,7 +58,9 @@ std::string on_replicas(const Setting& setting, const Degrees& degrees, bool one
         "all {} data-parallel replicas are simulated: each draws its own times, and reductions wait "
         "for the slowest{}",
         degrees.data,
-        degrees.tensor * degrees.context > 1 ? "; the GPUs of one pipeline rank draw as one" : "");
+        degrees.tensor * degrees.context > 1
+            ? "; so does each GPU of a pipeline rank, whose ops wait for the slowest"
+            : "");
   }
   if (setting.all_asked) {
     return fmt::format("all {} data-parallel replicas are simulated, as --all-pipelines asks",

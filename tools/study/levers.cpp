@@ -123,8 +123,7 @@ Levers::Levers(const Case& asked, const Layout& layout, const Costs& costs, cons
 }
 
 Time Levers::alone(Op op, int device) const {
-  return costs_.paced(compute_time(costs_.stage[op.stage], program_.placement.stage[op.stage], op),
-                      device);
+  return time_on(costs_, program_.placement, op, device);
 }
 
 // Rounded as compile() rounds them, so that the longer one is the duration of the graph.
@@ -134,13 +133,10 @@ void Levers::find_pairs() {
   for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
     if (!graph_.op[task].overlapped) continue;
     const int device = graph_.lanes[graph_.lane[task]].device;
-    const auto time = [&](Op op) {
-      return compute_time(costs_.stage[op.stage], program_.placement.stage[op.stage], op);
-    };
-    const Time one = time(graph_.op[task]);
-    const Time other = time(graph_.partner[task]);
+    const Time one = alone(graph_.op[task], device);
+    const Time other = alone(graph_.partner[task], device);
     const auto without = [&](Time hidden) {
-      return costs_.paced(one + other - part_of_time(hidden, costs_.pair_overlap), device);
+      return one + other - part_of_time(hidden, costs_.pair_overlap);
     };
     times_.duration[task] = without(one);
     times_.second[task] = without(other);
@@ -172,23 +168,32 @@ void Levers::find_memory_shares(const Case& asked, const Layout& layout) {
 }
 
 double Levers::compute_share(const Lever& lever, Op op, int device) const {
+  const StageCosts& stage = costs_.stage[op.stage];
+  // At the pace of the device, and not of the part of a divided I alone.
+  const Time blocked = blocking_time(stage.blocking, op.kind);
+  const Time computed =
+      costs_.paced(std::max(Time{}, blocking_time(compute_of(stage), op.kind) - blocked), device);
+  const auto without_collectives = [&] { return 1 - share_of(blocked, blocked + computed); };
   switch (lever.kind) {
     case LeverKind::op_kind:
       return op.kind == *lever.op ? 1 : 0;
     case LeverKind::stage:
-      return int{op.stage} == *lever.stage ? 1 : 0;
+      return int{op.stage} == *lever.stage ? without_collectives() : 0;
     case LeverKind::stage_op:
       return int{op.stage} == *lever.stage && op.kind == *lever.op ? 1 : 0;
     case LeverKind::device:
-      return device == *lever.device ? 1 : 0;
-    case LeverKind::memory:
-      return nth(memory_share_[op.stage], op.kind);
-    case LeverKind::collectives: {
-      const StageCosts& stage = costs_.stage[op.stage];
-      const BlockingTimes& blocking =
-          lever.dimension ? nth(stage.blocking_by, *lever.dimension) : stage.blocking;
-      return share_of(blocking_time(blocking, op.kind), blocking_time(compute_of(stage), op.kind));
+      return device == *lever.device ? without_collectives() : 0;
+    case LeverKind::memory: {
+      const Time whole = blocking_time(compute_of(stage), op.kind);
+      const double share = nth(memory_share_[op.stage], op.kind);
+      if (costs_.paced(whole, device) == whole) return share;
+      return share_of(costs_.paced(part_of_time(whole, share), device), blocked + computed);
     }
+    case LeverKind::collectives:
+      return share_of(lever.dimension
+                          ? blocking_time(nth(stage.blocking_by, *lever.dimension), op.kind)
+                          : blocked,
+                      blocked + computed);
     case LeverKind::bandwidth:
     case LeverKind::latency:
     case LeverKind::route:

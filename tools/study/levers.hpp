@@ -21,9 +21,9 @@ namespace stageline {
 
 enum class LeverKind : std::uint8_t {
   op_kind,      // all ops of a kind: of messages their bytes, of reductions and copies all
-  stage,        // all compute of a stage
-  stage_op,     // one kind of compute of a stage
-  device,       // all compute of a device
+  stage,        // all compute of a stage, without the collectives in it
+  stage_op,     // one kind of op of a stage, as op_kind
+  device,       // all compute of a device, without the collectives in it
   memory,       // compute bound by memory, and updates
   collectives,  // blocking collectives, which are part of the times of compute ops
   bandwidth,    // bytes between devices, of messages and reductions

@@ -19,11 +19,13 @@
 #include "sim/index.hpp"
 #include "sim/interference.hpp"
 #include "tools/base/parallel.hpp"
+#include "tools/study/jitter_members.hpp"
 #include "tools/study/layout.hpp"
 #include "tools/study/pace.hpp"
 #include "tools/study/run.hpp"
 #include "tools/study/run_with_pace.hpp"
 #include "tools/study/slow_devices.hpp"
+#include "tools/study/slow_times.hpp"
 
 namespace stageline {
 namespace {
@@ -42,13 +44,18 @@ struct Window {
   std::int64_t length() const { return end - first; }
 };
 
-// The steps of a flushed run but the first, from the last one on. In the last one no messages of a
-// next step share the links with reductions.
+// The steps of a flushed run but the first, from the last one on: in the last one no messages of a
+// next step share the links with reductions. Then several steps at the end together, the mean of
+// which is the pace where steps alternate.
 std::vector<Window> flushed_windows(const Program& program) {
+  const std::int64_t m = program.microbatches;
   std::vector<Window> windows;
   for (int step = program.steps - 1; step > 0; --step) {
-    const std::int64_t first = std::int64_t{step} * program.microbatches;
-    windows.push_back({first, first + program.microbatches});
+    const std::int64_t first = step * m;
+    windows.push_back({first, first + m});
+  }
+  for (int steps = 2; steps < program.steps; ++steps) {
+    windows.push_back({(program.steps - steps) * m, program.steps * m});
   }
   return windows;
 }
@@ -254,11 +261,15 @@ class ScenarioRunner {
     // what they take alone.
     alone_ = is_fair(run_.graph) ? compile(run_.program, costs) : run_.graph;
     together_ = {costs.slowdown, costs.network.host};
-    scenarios_.emplace(
-        alone_, with_devices(request.perturbation, asked, alone_.devices),
-        static_cast<std::uint32_t>(run_.program.microbatches),
+    const Perturbation perturbation = with_devices(request.perturbation, asked, alone_.devices);
+    Scenarios::Facts facts;
+    facts.variation =
         variation_of(held_on(asked.model, nominal.plan.partition, run_.program.placement),
-                     nominal.plan.partition, run_.program.stages()));
+                     nominal.plan.partition, run_.program.stages());
+    facts.members = jitter_members(asked, costs, alone_);
+    facts.slow = slow_times(perturbation, asked, layout, costs, run_.program, alone_);
+    scenarios_.emplace(alone_, perturbation, static_cast<std::uint32_t>(run_.program.microbatches),
+                       std::move(facts));
     const bool shared = is_fair(run_.graph) || shares_resources(run_.graph);
     found_.engine = !shared          ? ScenarioEngine::batched
                     : request.freeze ? ScenarioEngine::frozen
@@ -309,6 +320,9 @@ class ScenarioRunner {
     const bool flushed = nominal.synchrony == Synchrony::synchronous;
     const int least = flushed ? 2 : std::max(2, nominal.program.steps);
     int most = given ? nominal.program.steps : flushed ? longest_flushed : least;
+    if (!given && flushed && nominal.period) {
+      most = std::max<int>(most, 2 * static_cast<int>(nominal.period->rounds) + 1);
+    }
     if (!given && !flushed) most = std::max(most, steps_of_a_pace(asked, layout, false));
     if (!given && !flushed && nominal.period) {
       most = std::max(most, steps_of_a_stream(nominal.program));

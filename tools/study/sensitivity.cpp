@@ -16,6 +16,7 @@
 #include "tools/base/table.hpp"
 #include "tools/study/pace.hpp"
 #include "tools/study/quick_pace.hpp"
+#include "tools/study/resimulation.hpp"
 #include "tools/study/run_with_pace.hpp"
 
 namespace stageline {
@@ -27,64 +28,26 @@ constexpr std::array down{0.95, 0.9, 0.8, 0.7, 0.5, 0.25, 0.0};
 constexpr std::array up{1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0};
 constexpr double least_effect = 1e-6;  // of the step: less is rounding
 
-// Of a run whose order in the lanes stays, with other times.
-class Resimulation {
- public:
-  Resimulation(const Program& program, const TaskGraph& alone, const Levers& levers,
-               const Costs& costs)
-      : program_(program), alone_(alone), levers_(levers), costs_(costs) {}
-
-  Time step(const Lever& lever, double factor) const {
-    const TaskTable part = levers_.part(lever);
-    const TaskTable times = scaled(levers_.times(), part, factor);
-    TaskGraph graph = alone_;
-    const bool setups = Levers::has_setups(lever);
-    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-      graph.duration[task] = times.duration[task];
-      if (!times.second.empty()) {
-        graph.duration[task] = std::max(times.duration[task], times.second[task]);
-      }
-      Path& path = graph.paths[graph.path_of[task]];
-      path.lag = times.lag[task];
-      path.head_start = times.head_start[task];
-      if (!graph.bytes.empty()) scale_flow(task, part, factor, setups, graph);
-    }
-    return pace_with(program_, std::move(graph), costs_).step.time;
-  }
-
- private:
-  // A flow has as many times the bytes as they take the time.
-  void scale_flow(std::uint32_t task, const TaskTable& part, double factor, bool setups,
-                  TaskGraph& graph) const {
-    const Path& path = alone_.paths[alone_.path_of[task]];
-    const Time all = alone_.duration[task];
-    const Time changed = part.duration[task];
-    if (changed == Time{} || alone_.bytes[task] == Bytes{}) return;
-    const Time setup = std::min(path.setup, all);
-    const Time of_setup = setups ? std::min(setup, changed) : Time{};
-    graph.paths[graph.path_of[task]].setup =
-        setup - of_setup + Time{std::llround(static_cast<double>(of_setup.count()) * factor)};
-    if (all == setup) return;
-    const double share = static_cast<double>((changed - of_setup).count()) /
-                         static_cast<double>((all - setup).count());
-    const double bytes = static_cast<double>(alone_.bytes[task].count);
-    graph.bytes[task] = Bytes{std::llround(bytes * (1 - share * (1 - factor)))};
-  }
-
-  const Program& program_;
-  const TaskGraph& alone_;
-  const Levers& levers_;
-  const Costs& costs_;
-};
-
-// The largest change that makes a difference, of those tried.
+// The smallest change that makes a difference, of those tried: they go away from 1, and an effect
+// that is there is taken to be there farther away.
 template <std::size_t tries>
-std::optional<double> first_effect(const Resimulation& resimulated, const Lever& lever, Time step,
+std::optional<double> first_effect(Resimulation::Changed& changed, Time step,
                                    const std::array<double, tries>& factors) {
-  for (const double factor : factors) {
-    if (std::abs(gain(step, resimulated.step(lever, factor))) > least_effect) return factor;
+  const auto has_effect = [&](double factor) {
+    return std::abs(gain(step, changed.step(factor))) > least_effect;
+  };
+  if (!has_effect(factors.back())) return std::nullopt;
+  std::size_t without = 0;  // so many have none
+  std::size_t with = factors.size() - 1;
+  while (without < with) {
+    const std::size_t middle = (without + with) / 2;
+    if (has_effect(factors[middle])) {
+      with = middle;
+    } else {
+      without = middle + 1;
+    }
   }
-  return std::nullopt;
+  return factors[with];
 }
 
 // Everything may take `most_factor` times as long.
@@ -183,7 +146,9 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
   std::optional<PeriodCurve> curve;
   const int round = pace.derived ? pace.derived->round : 1;
   if (found.exact) curve.emplace(alone, std::move(pace.derived->events), levers.times());
-  const Resimulation resimulated(run.program, alone, levers, costs);
+  const bool simulated = found.engine == SensitivityEngine::simulated;
+  std::optional<Resimulation> resimulation;
+  if (simulated) resimulation.emplace(asked, layout, costs, run, alone, levers, found.step);
 
   found.levers = levers.all().size();
   found.effects.resize(found.levers);
@@ -195,10 +160,11 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
     LeverEffect& effect = found.effects[i];
     effect.lever = levers.all()[i];
     const TaskTable part = levers.part(effect.lever);
+    std::optional<Resimulation::Changed> changed;
+    if (simulated) changed.emplace(*resimulation, effect.lever);
     const auto step = [&](double factor) {
-      return found.engine == SensitivityEngine::cycle
-                 ? step_of(curve->at(part, factor), round, microbatches)
-                 : resimulated.step(effect.lever, factor);
+      return simulated ? changed->step(factor)
+                       : step_of(curve->at(part, factor), round, microbatches);
     };
     effect.slower = step(1.1);
     effect.faster = step(0.9);
@@ -211,21 +177,23 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
           static_cast<double>(period.time.count()) / static_cast<double>(period.rounds);
       effect.share_faster = slopes.faster.value() / whole;
       effect.share_slower = slopes.slower.value() / whole;
-      const SlopeReach reach = curve->reach(part, slopes);
-      effect.least = reach.least;
-      effect.most = reach.most;
+      if (!simulated) {  // where links serve anew, it is not known how far they hold
+        const SlopeReach reach = curve->reach(part, slopes);
+        effect.least = reach.least;
+        effect.most = reach.most;
+      }
     } else {
       effect.share_faster = gain(found.step, step(1 - a_little)) / a_little;
       effect.share_slower = -gain(found.step, step(1 + a_little)) / a_little;
       effect.least = 1 - a_little;
       effect.most = 1 + a_little;
     }
-    if (found.engine == SensitivityEngine::cycle) return count.add(1);
+    if (!simulated) return count.add(1);
     if (std::abs(effect.share_faster) <= least_effect) {
-      effect.gains_from = first_effect(resimulated, effect.lever, found.step, down);
+      effect.gains_from = first_effect(*changed, found.step, down);
     }
     if (std::abs(effect.share_slower) <= least_effect) {
-      effect.costs_from = first_effect(resimulated, effect.lever, found.step, up);
+      effect.costs_from = first_effect(*changed, found.step, up);
     }
     count.add(1);
   });

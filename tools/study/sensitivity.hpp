@@ -23,12 +23,13 @@ struct LeverEffect {
   /// below (faster) and from above (slower): they differ where several cycles are critical.
   double share_faster = 0;
   double share_slower = 0;
-  /// The factors up to which these shares hold. Exact ones only; `most` is at most
+  /// The factors up to which these shares hold. Of the cycle engine only; `most` is at most
   /// PeriodCurve::most_factor, and then holds for all that was looked at.
   double least = 0;
   double most = 1;
-  /// Where the step does not change by 1 %, but by more: the largest factor, of those tried, at
-  /// which it does. Simulated ones only.
+  /// Where the step does not change by 1 %, but by more: the first factor, of those tried, at which
+  /// it does, found by bisection: an effect is taken to stay where times change more. Simulated
+  /// ones only.
   std::optional<double> gains_from;
   std::optional<double> costs_from;
   Time slower{};  // steps: the times × 1.1,

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cost_models/network/ranked_cluster.hpp"
 #include "sim/index.hpp"
@@ -16,37 +17,6 @@ bool names(const std::string& pattern, const std::string& name) {
   return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0;
 }
 
-bool names_any(const std::string& pattern, const Cluster& cluster,
-               const std::vector<int>& devices) {
-  return std::any_of(devices.begin(), devices.end(), [&](int number) {
-    return is_called(pattern, cluster, nth(cluster.devices, number));
-  });
-}
-
-// The simulated devices that an item is about: by their names, by those of pipeline ranks ("pp1" of
-// all replicas), or by those of the GPUs that a rank has and of their machines.
-std::vector<int> slow_devices(const std::string& name, const Case& asked,
-                              const std::vector<std::string>& devices) {
-  const RankedCluster* const ranked = asked.ranked.get();
-  const int pipelines = ranked != nullptr ? ranked->grid().degrees().pipeline : 0;
-  std::vector<int> found;
-  for (int d = 0; d < static_cast<int>(devices.size()); ++d) {
-    bool is = names(name, nth(devices, d));
-    if (ranked == nullptr) {
-      is = is || names_any(name, asked.cluster, {d});
-    } else {
-      const int pipeline = d % pipelines;
-      const int data = ranked->replicas() > 1 ? d / pipelines : -1;
-      is = is || names(name, fmt::format("pp{}", pipeline));
-      for (int t = 0; t < ranked->grid().degrees().tensor && !is; ++t) {
-        is = names_any(name, ranked->devices(), ranked->grid().holders(pipeline, t, data));
-      }
-    }
-    if (is) found.push_back(d);
-  }
-  return found;
-}
-
 }  // namespace
 
 bool is_called(const std::string& pattern, const Cluster& cluster, const Device& device) {
@@ -54,10 +24,53 @@ bool is_called(const std::string& pattern, const Cluster& cluster, const Device&
          (device.host >= 0 && names(pattern, nth(cluster.hosts, device.host).name));
 }
 
+void slow_down(Device& device, double factor) {
+  device.rate /= factor;
+  device.memory_rate /= factor;
+  device.op_overhead = Time{std::llround(static_cast<double>(device.op_overhead.count()) * factor)};
+}
+
+std::vector<std::vector<int>> members_of_devices(const Case& asked) {
+  std::vector<std::vector<int>> members(asked.cluster.devices.size());
+  const RankedCluster* const ranked = asked.ranked.get();
+  for (int d = 0; d < static_cast<int>(members.size()); ++d) {
+    if (ranked == nullptr) {
+      nth(members, d) = {d};
+      continue;
+    }
+    const int pipelines = ranked->grid().degrees().pipeline;
+    const int data = ranked->replicas() > 1 ? d / pipelines : -1;
+    for (int t = 0; t < ranked->grid().degrees().tensor; ++t) {
+      for (const int member : ranked->grid().holders(d % pipelines, t, data)) {
+        nth(members, d).push_back(member);
+      }
+    }
+  }
+  return members;
+}
+
+bool is_about(const std::string& name, const Case& asked, const std::vector<std::string>& devices,
+              int device, int member) {
+  if (names(name, nth(devices, device))) return true;
+  const RankedCluster* const ranked = asked.ranked.get();
+  const Cluster& cluster = ranked != nullptr ? ranked->devices() : asked.cluster;
+  if (is_called(name, cluster, nth(cluster.devices, member))) return true;
+  return ranked != nullptr &&
+         names(name, fmt::format("pp{}", device % ranked->grid().degrees().pipeline));
+}
+
 Perturbation with_devices(Perturbation perturbation, const Case& asked,
                           const std::vector<std::string>& devices) {
+  const std::vector<std::vector<int>> members = members_of_devices(asked);
   for (Slow& item : perturbation.slow) {
-    if (item.name != "links") item.devices = slow_devices(item.name, asked, devices);
+    if (item.name == "links") continue;
+    item.devices.clear();
+    for (int d = 0; d < static_cast<int>(devices.size()); ++d) {
+      const bool is = std::any_of(nth(members, d).begin(), nth(members, d).end(), [&](int member) {
+        return is_about(item.name, asked, devices, d, member);
+      });
+      if (is) item.devices.push_back(d);
+    }
   }
   return perturbation;
 }

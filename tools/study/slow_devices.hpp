@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cost_models/perturbation/perturbation.hpp"
+#include "sim/cluster.hpp"
 #include "tools/study/case.hpp"
 
 namespace stageline {
@@ -12,6 +13,18 @@ namespace stageline {
 /// Whether the device of the cluster, or its machine, has that name; with a '*' behind it, one that
 /// begins so.
 bool is_called(const std::string& pattern, const Cluster& cluster, const Device& device);
+
+/// A device on which compute takes `factor` times as long: both its rates and its overhead an op.
+void slow_down(Device& device, double factor);
+
+/// By simulated device, the devices of the cluster (with degrees, of RankedCluster::devices()) that
+/// it is: itself, or those of the rank.
+std::vector<std::vector<int>> members_of_devices(const Case& asked);
+
+/// Whether the item of a perturbation is about that member of a simulated device: by the name of
+/// either, of the machine, or of the pipeline rank. `devices`: names of the simulated ones.
+bool is_about(const std::string& name, const Case& asked, const std::vector<std::string>& devices,
+              int device, int member);
 
 /// Sets Slow::devices of all items but "links". `devices`: names of the simulated ones. An item may
 /// name one of these, a pipeline rank ("pp1", of all replicas), a device of the cluster or its
