@@ -15,8 +15,10 @@ namespace stageline {
 ///   F = ((Σ + launches·kernel)⁸ + (floor·layer_floor)⁸)^⅛,  backward likewise with 1.2·floor,
 /// and I and W divided as their kernels are. Weights, gradients and optimizer state as roofline()
 /// has them; update as KernelRates::optimizer says, on the first layer KernelRates::step besides.
-/// The vocabulary is padded to a multiple of 128·tp (Megatron-LM). Throws UsageError where the
-/// degrees do not divide the sizes, and as roofline().
+/// The vocabulary is padded to a multiple of 128·tp (Megatron-LM). With `options.slices` times and
+/// bytes are those of the mean of so many equal slices of the sequences: kernels of as many tokens
+/// as it has, launches and floor whole, of attention its share of the pairs of tokens. Throws
+/// UsageError where the degrees do not divide the sizes, and as roofline().
 Model language_model(const TransformerConfig& config, const LanguageForm& form,
                      const DeviceKind& device, const RooflineOptions& options,
                      const KernelRates& rates, const std::string& rates_source);

@@ -32,6 +32,6 @@ std::string copies_note(const Case& asked, const Outcome& outcome);
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome);
 
 /// What is left out of the costs of a schedule that cuts sequences; empty for others.
-std::string chunks_note(const ScheduleSpec& spec);
+std::string chunks_note(const Case& asked);
 
 }  // namespace stageline
