@@ -57,6 +57,10 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
                                  config.name, expert));
   }
   check_multiple(config, "seq", form.seq, "cp", context);
+  // Each rank has a piece of the sequence from either end (Megatron-LM refuses others, too).
+  if (context > 1 && form.attention == AttentionKernel::flash) {
+    check_multiple(config, "seq", form.seq, "2·cp, two pieces a rank", 2 * context);
+  }
   if (form.sharding.sequence) {
     check_multiple(config, "seq", form.seq, "cp·tp with sp", context * tensor);
   }
