@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cost_models/microbatch_fields.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
@@ -17,29 +18,7 @@ namespace {
 constexpr double most_bytes = 4611686018427387904.0;  // 2^62
 constexpr double most_flops = most_bytes;
 
-// The quantities of a layer that depend on the batch size. The optimizer's step does not: its time
-// and spread are the means over the sizes.
-constexpr std::array<Time Layer::*, 11> times{
-    &Layer::forward,          &Layer::input_grad,        &Layer::weight_grad,
-    &Layer::lone_weight_grad, &Layer::backward,          &Layer::recompute,
-    &Layer::forward_spread,   &Layer::input_grad_spread, &Layer::weight_grad_spread,
-    &Layer::backward_spread,  &Layer::selective_forward};
 constexpr std::array<Time Layer::*, 2> update_times{&Layer::update, &Layer::update_spread};
-constexpr std::array<Bytes Layer::*, 12> sizes{&Layer::forward_workspace,
-                                               &Layer::backward_workspace,
-                                               &Layer::input_grad_workspace,
-                                               &Layer::weight_grad_workspace,
-                                               &Layer::output,
-                                               &Layer::stash_input_grad,
-                                               &Layer::stash_weight_grad,
-                                               &Layer::stash_gradient,
-                                               &Layer::input_kept,
-                                               &Layer::output_kept,
-                                               &Layer::selective_stash,
-                                               &Layer::workspace};
-
-constexpr std::array<std::int64_t Layer::*, 3> flops{&Layer::forward_flops, &Layer::backward_flops,
-                                                     &Layer::selective_flops};
 
 Time to_time(double picoseconds, const std::string& name) {
   if (picoseconds > static_cast<double>(longest_input.count())) {
@@ -117,13 +96,13 @@ Model in_proportion(const std::vector<Model>& measured, int batch) {
   const double factor = static_cast<double>(batch) / model.batch;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     Layer& layer = model.layers[i];
-    for (const auto field : times) {
+    for (const auto field : microbatch_times) {
       layer.*field = to_time(static_cast<double>((layer.*field).count()) * factor, layer.name);
     }
-    for (const auto field : sizes) {
+    for (const auto field : microbatch_sizes) {
       layer.*field = to_bytes(static_cast<double>((layer.*field).count) * factor, layer.name);
     }
-    for (const auto field : flops) {
+    for (const auto field : microbatch_flops) {
       layer.*field = to_flops(static_cast<double>(layer.*field) * factor, layer.name);
     }
     for (LayerCollective& collective : layer.collectives) {
@@ -195,16 +174,16 @@ Model fitted(const std::vector<Model>& measured, const LineFit& fit, int batch) 
   model.whole = {};  // nobody ran it at that size
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     Layer& layer = model.layers[i];
-    for (const auto field : times) {
+    for (const auto field : microbatch_times) {
       const auto y =
           collect(measured, [&](const Model& m) { return (m.layers[i].*field).count(); });
       layer.*field = to_time(fit(y, batch), layer.name);
     }
-    for (const auto field : sizes) {
+    for (const auto field : microbatch_sizes) {
       const auto y = collect(measured, [&](const Model& m) { return (m.layers[i].*field).count; });
       layer.*field = to_bytes(fit(y, batch), layer.name);
     }
-    for (const auto field : flops) {
+    for (const auto field : microbatch_flops) {
       const auto y = collect(measured, [&](const Model& m) { return m.layers[i].*field; });
       layer.*field = to_flops(fit(y, batch), layer.name);
     }

@@ -142,9 +142,10 @@ void check_shape(const std::string& name) {
 
 Model priced_language(const PricedHead& head, const Spec& words, const DeviceKind& kind,
                       const Sharding& sharding, const LanguageInputs& inputs,
-                      const std::string& spec) {
+                      const std::string& spec, int slices) {
   LanguageSpelling spelling(head.name, inputs.config);
   RooflineOptions options;
+  options.slices = slices;
   for (const auto& [key, value] : words.options) {
     if (take_common(key, value, options) || spelling.take(key, value)) continue;
     refuse_option(head.name, key, LanguageSpelling::options());
@@ -159,14 +160,15 @@ Model priced_language(const PricedHead& head, const Spec& words, const DeviceKin
 }  // namespace
 
 Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds,
-                   const Sharding& sharding, const LanguageInputs& language) {
+                   const Sharding& sharding, const LanguageInputs& language, int slices) {
   const Spec words = parse_spec(without_prefix(spec));
   const PricedHead head = split(words.head);
   const bool is_language = is_language_model(head.name);
   if (!is_language) check_shape(head.name);  // before anything is said about its device
   const DeviceKind& kind = kind_called(head.device, head.name, kinds);
-  if (is_language) return priced_language(head, words, kind, sharding, language, spec);
+  if (is_language) return priced_language(head, words, kind, sharding, language, spec, slices);
   RooflineOptions options;
+  options.slices = slices;
   ShapeOptions shape;
   TrainingForm form;
   for (const auto& [key, value] : words.options) take(key, value, head.name, options, shape, form);

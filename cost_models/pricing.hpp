@@ -32,6 +32,7 @@ struct Pricing {
   NumberFormat format;
   Optimizer optimizer = Optimizer::adam;
   std::int64_t batch = 1;
+  int slices = 1;               // of a micro-batch: what is priced is one of them
   double peak_flops = 0;        // per second, as the device states it
   double flops_per_second = 0;  // with the efficiency
   double bytes_per_second = 0;  // with the efficiency; infinite where the memory has no limit

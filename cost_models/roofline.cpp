@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cost_models/pricing.hpp"
+#include "cost_models/slices.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
@@ -18,14 +19,14 @@ double seconds(const Pricing& price, double flops, double bytes) {
   return std::max(flops / price.flops_per_second, bytes / price.bytes_per_second) + price.overhead;
 }
 
-// FLOPs and bytes of one pass of an op, for a micro-batch.
+// FLOPs and bytes of one pass of an op, for a micro-batch or a slice of it.
 struct PassWork {
   double flops = 0;
   double bytes = 0;
 };
 
 PassWork pass_work(const Work& work, const Pricing& price) {
-  const auto batch = static_cast<double>(price.batch);
+  const double batch = static_cast<double>(price.batch) / price.slices;
   const double elements = batch * static_cast<double>(work.reads + work.writes) +
                           static_cast<double>(work.reads_once + work.writes_once);
   return {batch * static_cast<double>(work.flops),
@@ -62,6 +63,11 @@ Time update_time(const LayerShape& layer, const Pricing& price) {
   return fitting_time(layer.name, seconds(price, 0, static_cast<double>(layer.weights) * bytes));
 }
 
+// Of what the samples of a micro-batch take together.
+Bytes slice_of(std::int64_t bytes, const Pricing& price) {
+  return Bytes{bytes / price.slices + (bytes % price.slices != 0 ? 1 : 0)};
+}
+
 Layer priced(const LayerShape& shape, const Pricing& price) {
   Layer layer;
   layer.name = shape.name;
@@ -73,16 +79,17 @@ Layer priced(const LayerShape& shape, const Pricing& price) {
   layer.update = update_time(shape, price);
   set_state(layer, shape.weights, price);
   const auto tensor_bytes = [&](std::int64_t elements) {
-    return Bytes{fitting_product(
-        shape.name, "its activations", elements,
-        fitting_product(shape.name, "its activations", price.batch, price.format.bytes))};
+    return slice_of(fitting_product(shape.name, "its activations", elements,
+                                    fitting_product(shape.name, "its activations", price.batch,
+                                                    price.format.bytes)),
+                    price);
   };
   layer.output = tensor_bytes(output_elements(shape));
   layer.stash_input_grad = tensor_bytes(shape.stash_input_grad);
   layer.stash_weight_grad = tensor_bytes(shape.stash_weight_grad);
   layer.stash_gradient = tensor_bytes(shape.stash_gradient);
   const auto mask_bytes = [&](std::int64_t masks) {
-    return Bytes{fitting_product(shape.name, "its dropout masks", masks, price.batch)};
+    return slice_of(fitting_product(shape.name, "its dropout masks", masks, price.batch), price);
   };
   const bool only_weight_grad = total(shape, &Primitive::input_grad) == Work{};
   (only_weight_grad ? layer.stash_weight_grad : layer.stash_input_grad) += mask_bytes(shape.masks);
@@ -94,7 +101,8 @@ Layer priced(const LayerShape& shape, const Pricing& price) {
   layer.selective_forward = time_of(shape.name, selective, &Primitive::forward, price);
   layer.selective_stash = tensor_bytes(shape.selective_stash) + mask_bytes(shape.selective_masks);
   for (const CollectiveShape& c : shape.collectives) {
-    const Bytes own{fitting_product(shape.name, "its collectives", c.bytes, price.batch)};
+    const Bytes own =
+        slice_of(fitting_product(shape.name, "its collectives", c.bytes, price.batch), price);
     layer.collectives.push_back(
         {c.kind, c.group, tensor_bytes(c.elements) + own, c.forward, c.input_grad, c.weight_grad});
   }
@@ -122,6 +130,11 @@ Provenance provenance_of(const ModelShape& shape, const DeviceKind& device, cons
 }  // namespace
 
 Model roofline(const ModelShape& shape, const DeviceKind& device, const RooflineOptions& options) {
+  if (options.slices > 1) {
+    const Sharding& ranks = shape.sharding;
+    const int each = ranks.context * (ranks.sequence ? ranks.tensor : 1);
+    check_slices(shape.name, shape.layers.front().output.front() * each, ranks, options.slices);
+  }
   const Pricing price =
       pricing_of(device, options, number_formats(), shape.usual_batch, shape.usual_optimizer);
   Model model;
@@ -131,9 +144,10 @@ Model roofline(const ModelShape& shape, const DeviceKind& device, const Roofline
   for (const LayerShape& layer : shape.layers) model.layers.push_back(priced(layer, price));
   model.edges = shape.edges;
   std::sort(model.edges.begin(), model.edges.end());
-  model.input = Bytes{
+  model.input = slice_of(
       fitting_product("the input", "its bytes", shape.input,
-                      fitting_product("the input", "its bytes", price.batch, price.format.bytes))};
+                      fitting_product("the input", "its bytes", price.batch, price.format.bytes)),
+      price);
   model.provenance = provenance_of(shape, device, price, options);
   model.sharding = shape.sharding;
   return model;

@@ -24,6 +24,7 @@ struct RooflineOptions {
   std::string optimizer{};  // sgd, momentum, adam; empty: the model's usual one
   double efficiency = 1;    // fraction of both peaks that is reached, above 0 and at most 1
   Time overhead{};          // added for each primitive op of a pass (its launch)
+  int slices = 1;           // equal ones that sequences are cut into: of the mean one of them
 };
 
 /// Each pass of each layer: the sum over its primitive ops of
@@ -34,7 +35,9 @@ struct RooflineOptions {
 /// `memory_bound` where memory bounds more than half of its time. Collectives take bytes, not time.
 /// The provenance is `estimated`. Throws UsageError when an option is unknown, out of range, not on
 /// the device's data sheet, or when a number does not fit in 64 bits or a time is longer than
-/// `longest_input`.
+/// `longest_input`. A slice of sequences does its share of the FLOPs and moves its share of the
+/// activations, but reads the weights once, as a micro-batch does, and writes their gradients;
+/// throws as check_slices().
 Model roofline(const ModelShape& shape, const DeviceKind& device, const RooflineOptions& options);
 
 /// What the spelling of a language model may refer to.
@@ -51,9 +54,10 @@ struct LanguageInputs {
 /// priced by language_model(); it takes the options of transformer_options() and seq=, tp=, cp=,
 /// ep=, sp=, attention=flash|plain, fused=, dropout=, alignment=, imbalance=. Throws UsageError
 /// that names the offending word and the nearest one that would do, and where `spec` and `sharding`
-/// state different degrees.
+/// state different degrees. `slices`: RooflineOptions::slices.
 Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds,
-                   const Sharding& sharding = {}, const LanguageInputs& language = {});
+                   const Sharding& sharding = {}, const LanguageInputs& language = {},
+                   int slices = 1);
 
 /// The file in "model:path/config.json@h100,tp=8"; empty where the spelling names a model.
 std::string config_file_of(const std::string& spec);

@@ -1,4 +1,4 @@
-// Costs of overlapped pairs, sequence chunks and uniform stages.
+// Costs of overlapped pairs and uniform stages.
 #include "sim/costs.hpp"
 
 #include <fmt/format.h>
@@ -40,46 +40,6 @@ Time Costs::paced(Time time, int device) const {
 Time pair_time(Time one, Time other, double overlap) {
   const double hidden = overlap * static_cast<double>(std::min(one, other).count());
   return one + other - Time{std::llround(hidden)};
-}
-
-Costs chunk_costs(Costs costs, int chunks) {
-  if (chunks == 1) return costs;
-  const auto piece = [&](std::int64_t whole) { return (whole + chunks / 2) / chunks; };
-  for (StageCosts& stage : costs.stage) {
-    for (Time* const time : {&stage.forward, &stage.input_grad, &stage.weight_grad, &stage.backward,
-                             &stage.recompute}) {
-      *time = Time{piece(time->count())};
-    }
-    const auto divide = [&](BlockingTimes& blocking) {
-      for (Time* const time : {&blocking.forward, &blocking.input_grad, &blocking.weight_grad,
-                               &blocking.backward, &blocking.recompute}) {
-        *time = Time{piece(time->count())};
-      }
-    };
-    divide(stage.blocking);
-    for (BlockingTimes& blocking : stage.blocking_by) divide(blocking);
-    for (Bytes* const bytes : {&stage.stash_input_grad, &stage.stash_weight_grad,
-                               &stage.stash_gradient, &stage.boundary, &stage.workspace}) {
-      *bytes = Bytes{piece(bytes->count)};
-    }
-    for (std::optional<Bytes>* const bytes :
-         {&stage.backward_workspace, &stage.input_grad_workspace,
-          &stage.divided_input_grad_workspace, &stage.recomputed_workspace,
-          &stage.weight_grad_workspace}) {
-      if (*bytes) *bytes = Bytes{piece((*bytes)->count)};
-    }
-    for (HeldSteps* const steps :
-         {&stage.steps.forward, &stage.steps.lone_forward, &stage.steps.input_grad,
-          &stage.steps.weight_grad, &stage.steps.backward}) {
-      for (HeldStep& step : *steps) step.beyond = Bytes{piece(step.beyond.count)};
-    }
-  }
-  for (EdgeCosts& edge : costs.edges) {
-    edge.activation = Bytes{piece(edge.activation.count)};
-    edge.gradient = Bytes{piece(edge.gradient.count)};
-    edge.activation_kept = Bytes{piece(edge.activation_kept.count)};
-  }
-  return costs;
 }
 
 Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time weight_grad,

@@ -155,10 +155,6 @@ struct Costs {
 /// Duration of an overlapped pair whose ops take these times separately.
 Time pair_time(Time one, Time other, double overlap);
 
-/// The same costs for one of `chunks` equal pieces of a micro-batch (sequence chunks of equal time:
-/// Seq1F1B's computation-wise cut). Weights, gradients and updates stay whole.
-Costs chunk_costs(Costs costs, int chunks);
-
 /// Equal stages of a chain, as in the closed forms: times F, I, W (B = I + W, R = F), one byte of
 /// stash for I and one for W, `transfer` in each direction between any two devices (no contention).
 Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time weight_grad,

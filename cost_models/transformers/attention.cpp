@@ -8,7 +8,8 @@
 // Plain attention computes the scores of all pairs of tokens, whatever the mask; a fused kernel
 // those below the diagonal, and of a sliding window those within it. Among context-parallel ranks
 // the pairs are shared equally (as in Llama 3, arXiv 2407.21783, each has two pieces of a sequence,
-// one from either end).
+// one from either end). So they are among the slices of a sequence, on the average: the first one
+// attends to itself, the last one to all before it.
 #include <algorithm>
 
 #include "cost_models/transformers/passes.hpp"
@@ -50,7 +51,8 @@ double attended_pairs(double seq, double window) {
 }
 
 void add_flash(LayerKernels& passes, const RankSizes& sizes, double window) {
-  const double pairs = sizes.batch * attended_pairs(sizes.seq, window) / sizes.context;
+  const double pairs =
+      sizes.batch * attended_pairs(sizes.seq, window) / sizes.context / sizes.slices;
   const double flops = 2 * pairs * sizes.heads * (sizes.key_width + sizes.value_width);
   passes.forward.push_back(
       attention_kernel("attention", KernelKind::attention_flash, flops, false));

@@ -26,6 +26,8 @@ struct LanguageForm {
   bool alignment = false;    // products with extents that are no multiples of 64 are slower
   double imbalance = 1;      // tokens of the most loaded rank's experts over the mean
   double element_bytes = 2;  // of an activation and its gradient
+  int slices = 1;  // equal ones that a sequence is cut into; all below is then of one of them, the
+                   // mean: it attends to the slices before it as well
   friend bool operator==(const LanguageForm&, const LanguageForm&) = default;
 };
 

@@ -104,7 +104,7 @@ void set_update(Layer& layer, std::int64_t parameters, const LanguagePricing& pr
 
 std::int64_t rank_flops(const std::string& layer, const LanguagePricing& pricing, double model) {
   const Sharding& sharding = pricing.form.sharding;
-  return fitting_flops(layer, model / sharding.tensor / sharding.context);
+  return fitting_flops(layer, model / sharding.tensor / sharding.context / pricing.form.slices);
 }
 
 double flops_of(const LanguagePricing& pricing, std::int64_t layers) {
@@ -166,12 +166,14 @@ double gathered_keys(const RankSizes& sizes) {
 
 // Those of queries, keys, values and attention's output, and where the scores are in memory those
 // of scores and probabilities. Among context-parallel ranks keys and values are gathered, and their
-// gradients are of the whole sequence until they are reduced.
+// gradients are of the whole sequence until they are reduced. A slice makes them for the slices
+// before it, too.
 double attention_gradients(const LanguagePricing& pricing, const RankSizes& sizes) {
   const double own = sizes.queries() + sizes.attended();
+  const double keys = sizes.keys() + sizes.values();
   const double vectors = sizes.context > 1
                              ? sizes.bytes(sizes.tokens * own) + 2 * gathered_keys(sizes)
-                             : sizes.bytes(sizes.tokens * (own + sizes.keys() + sizes.values()));
+                             : sizes.bytes(sizes.tokens * (own + sizes.slices * keys));
   if (pricing.form.attention == AttentionKernel::flash) return vectors;
   return vectors + sizes.bytes(2 * sizes.tokens * sizes.seq * sizes.heads);
 }

@@ -20,8 +20,9 @@ struct LanguagePricing {
   KernelRates rates;
   double attention_peak = 0;  // FLOPs a second: that of 16 bits where products have 8
 
-  double tokens() const {  // of a rank
-    return static_cast<double>(form.batch) * static_cast<double>(form.seq) / form.sharding.context;
+  double tokens() const {  // of a rank, in a slice where sequences are cut
+    return static_cast<double>(form.batch) * static_cast<double>(form.seq) / form.sharding.context /
+           form.slices;
   }
   double norm_tokens() const {
     return form.sharding.sequence ? tokens() / form.sharding.tensor : tokens();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cost_models/pricing.hpp"
+#include "cost_models/slices.hpp"
 #include "cost_models/transformers/language_layers.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -56,9 +57,14 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
                                  config.name, expert));
   }
   check_multiple(config, "seq", form.seq, "cp", context);
+  // Each rank has a piece of the sequence from either end (Megatron-LM refuses others, too).
+  if (context > 1 && form.attention == AttentionKernel::flash) {
+    check_multiple(config, "seq", form.seq, "2·cp, two pieces a rank", 2 * context);
+  }
   if (form.sharding.sequence) {
     check_multiple(config, "seq", form.seq, "cp·tp with sp", context * tensor);
   }
+  if (form.slices > 1) check_slices(config.name, form.seq, form.sharding, form.slices);
   if (config.positions == Positions::learned && form.seq > config.places) {
     throw UsageError(
         fmt::format("{}: its table of positions has {} rows, and seq is {}; give a shorter seq",
@@ -178,6 +184,7 @@ LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageFor
                                     const KernelRates& rates) {
   if (form.seq == 0) form.seq = config.seq;
   form.sharding.sequence = form.sharding.sequence && form.sharding.tensor > 1;
+  form.slices = options.slices;
   check_form(config, form);
   LanguagePricing pricing;
   pricing.config = with_padded_vocab(config, form.sharding.tensor);

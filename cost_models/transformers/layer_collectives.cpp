@@ -74,7 +74,8 @@ void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, doub
 
 void add_context(std::vector<LayerCollective>& list, const RankSizes& sizes) {
   if (sizes.context <= 1) return;
-  const double bytes = sizes.bytes(sizes.batch * sizes.seq * (sizes.keys() + sizes.values()));
+  const double tokens = sizes.batch * sizes.seq / sizes.slices;  // earlier slices' are there
+  const double bytes = sizes.bytes(tokens * (sizes.keys() + sizes.values()));
   add(list, CollectiveKind::all_gather, Dimension::context, bytes, {1, 1, 0});
   add(list, CollectiveKind::reduce_scatter, Dimension::context, bytes, {0, 1, 0});
 }

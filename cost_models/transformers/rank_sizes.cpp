@@ -18,7 +18,8 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   sizes.context = form.sharding.context;
   sizes.expert = form.sharding.expert;
   sizes.sequence = form.sharding.sequence && form.sharding.tensor > 1;
-  sizes.tokens = sizes.batch * sizes.seq / sizes.context;
+  sizes.slices = form.slices;
+  sizes.tokens = sizes.batch * sizes.seq / sizes.context / sizes.slices;
   sizes.norm_tokens = sizes.sequence ? sizes.tokens / sizes.tensor : sizes.tokens;
   sizes.hidden = real(config.hidden);
   sizes.element_bytes = form.element_bytes;

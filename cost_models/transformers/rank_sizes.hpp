@@ -23,7 +23,8 @@ inline constexpr double single_bytes = 4;  // an element of fp32, whatever the n
 struct RankSizes {
   double batch = 0;        // sequences
   double seq = 0;          // tokens of one, over all context-parallel ranks
-  double tokens = 0;       // of a micro-batch that this context-parallel rank has: M
+  double slices = 1;       // of a sequence, which come one behind the other
+  double tokens = 0;       // of a micro-batch (a slice) that this context-parallel rank has: M
   double norm_tokens = 0;  // those that norms and adds work on: M/t with sequence parallelism
   double hidden = 0;
   double tensor = 1;

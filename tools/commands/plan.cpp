@@ -42,7 +42,7 @@ struct FixFlag {
 };
 constexpr std::array fix_flags{
     FixFlag{"schedule", false,
-            "NAME[:knob=value,…] or a comma list; default: all synchronous ones"},
+            "NAME[:knob=value,…] or a comma list; default: all synchronous ones but seq1f1b"},
     FixFlag{"devices", true,
             "how many to use, a list, or a sweep 8..64; default: all of the cluster"},
     FixFlag{"tp", true, "tensor-parallel ranks"},
@@ -375,8 +375,8 @@ void add(Flags command) {
   command.footer(
       "Example:\n  stageline plan resnet50-cpu --samples 256 --devices 4 --link 2.5GB/s --schedule "
       "1f1b,zb_h1\n"
-      "Without --schedule all synchronous ones are tried. The last lines say how far from the best "
-      "possible\nthe answer is.\n"
+      "Without --schedule all synchronous ones but seq1f1b are tried. The last lines say how far from "
+      "the best possible\nthe answer is.\n"
       "Exit code 1: nothing fits into memory. 130, 143: interrupted; the best so far was printed.");
   flags->all_flags = command.all();
   command.runs([flags] { return run_plan(*flags); });

@@ -124,9 +124,10 @@ std::string in_layers(const std::vector<int>& last_groups, int layers, int group
   return text + fmt::format("{}-", first);
 }
 
-Model GroupedModels::model(int batch, const Sharding& sharding,
-                           const std::function<Model()>& open) {
-  const Key key(batch, sharding.tensor, sharding.context, sharding.expert, sharding.sequence);
+Model GroupedModels::model(int batch, const Sharding& sharding, const std::function<Model()>& open,
+                           int slices) {
+  const Key key(batch, sharding.tensor, sharding.context, sharding.expert, sharding.sequence,
+                slices);
   const std::lock_guard<std::mutex> lock(access_);
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;

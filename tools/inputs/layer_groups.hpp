@@ -33,11 +33,13 @@ class GroupedModels {
  public:
   explicit GroupedModels(int most) : most_(most) {}
 
-  /// in_groups() of the model with that micro-batch and sharding, which `open` gives.
-  Model model(int batch, const Sharding& sharding, const std::function<Model()>& open);
+  /// in_groups() of the model with that micro-batch and sharding, which `open` gives; of so many
+  /// slices of sequences, one.
+  Model model(int batch, const Sharding& sharding, const std::function<Model()>& open,
+              int slices = 1);
 
  private:
-  using Key = std::tuple<int, int, int, int, bool>;
+  using Key = std::tuple<int, int, int, int, bool, int>;
   int most_;
   std::mutex access_;
   std::map<Key, Model> known_;

@@ -20,6 +20,7 @@
 #include "sim/names.hpp"
 #include "sim/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/inputs/priced_slices.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/setting_alike.hpp"
 #include "tools/inputs/traces.hpp"
@@ -325,6 +326,36 @@ Model opened_model(const SettingRequest& request, const TraceRequest& trace) {
                                     : std::move(model);
 }
 
+// Cut by make_case().
+std::shared_ptr<PricedSlices> slices_of(const SettingRequest& request, const TraceRequest& trace) {
+  if (!prices_slices(trace)) return nullptr;
+  return std::make_shared<PricedSlices>([groups = request.groups, whole = trace](int slices) {
+    TraceRequest one = whole;
+    one.slices = slices;
+    const auto open = [&] { return open_trace(one); };
+    return groups ? groups->model(one.batch, one.sharding, open, slices) : open();
+  });
+}
+
+int slices_in(const Case& asked) {
+  if (asked.program) return asked.program->settings.sequence_chunks;
+  const auto knob = asked.spec.knobs.find("sequence_chunks");
+  return knob == asked.spec.knobs.end() ? 1 : parse_number<int>(knob->second).value_or(1);
+}
+
+// lay_out() refuses those that cannot be.
+void price_slice(const SettingRequest& request, const Setting& setting, Case& asked) {
+  const int slices = slices_in(asked);
+  if (slices <= 1 || !setting.slices || asked.model.sample == "image") return;
+  try {
+    Model slice = cut_by_layout(*setting.slices->of(slices), request.partition);
+    if (slice.layers.size() != asked.model.layers.size()) return;  // the model is not the trace's
+    asked.slice = std::make_shared<const Model>(std::move(slice));
+  } catch (const UsageError& error) {
+    asked.slices_refused = error.what();
+  }
+}
+
 // `alike` has the ranks, `model` is what the trace gives; or null.
 Setting opened(const SettingRequest& request, const Setting* alike, const Model* model) {
   check_pair_overlap(request.cluster.pair_overlap);
@@ -346,6 +377,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
                     request.sequence_parallel};
   trace.calibration = open_calibration(request.calibration);
   setting.model = model != nullptr ? *model : opened_model(request, trace);
+  setting.slices = slices_of(request, trace);
   calibrate_links(request, trace.calibration ? &*trace.calibration : nullptr, setting);
   std::string no_effect = no_effect_on_kernels(trace, setting.model);
   if (!no_effect.empty()) setting.notes.push_back(std::move(no_effect));
@@ -406,6 +438,7 @@ Case make_case(const SettingRequest& request, const Setting& setting, const Sche
   asked.offloading = request.offloading;
   asked.microbatches = request.microbatches > 0 ? request.microbatches : 4 * devices;
   asked.steps = request.steps;
+  price_slice(request, setting, asked);
   if (request.device_order == DeviceOrdering::search) {
     const std::string partition = asked.partition;
     if (is_simulated(partition)) asked.partition = "balanced";

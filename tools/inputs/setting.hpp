@@ -22,6 +22,8 @@
 
 namespace stageline {
 
+class PricedSlices;
+
 /// A question as plain values. Traces, clusters and cuts may be files; nothing has been opened yet.
 struct SettingRequest {
   std::string trace;                   // as open_trace() takes it
@@ -72,6 +74,8 @@ struct Setting {
   bool orders_searched = false;      // of the devices, by make_case()
   bool all_asked = false;            // SettingRequest::all_pipelines
   bool replicas_vary = false;        // SettingRequest::replicas_vary
+  /// Of the trace, for schedules that cut sequences; null: it does not say what a slice takes.
+  std::shared_ptr<PricedSlices> slices{};
 };
 
 /// Opens what the request names. Throws UsageError and TraceError.

@@ -64,7 +64,7 @@ std::vector<Model> price(const std::string& text, const std::string&, const Trac
   }
   if (request.calibration) language.calibration = &*request.calibration;
   std::vector<Model> models{priced_model(request.batch > 0 ? with_batch(text, request.batch) : text,
-                                         kinds, request.sharding, language)};
+                                         kinds, request.sharding, language, request.slices)};
   if (request.calibration) check_kind(*request.calibration, text);
   return models;
 }
@@ -267,6 +267,8 @@ std::string no_effect_on_kernels(const TraceRequest& request, const Model& model
       model.name.empty() ? "the model" : model.name,
       is_priced(request.text) ? "is priced by a roofline, not by kernels" : "has times of its own");
 }
+
+bool prices_slices(const TraceRequest& request) { return is_priced(request.text); }
 
 std::string priced_device(const std::string& trace) {
   if (!is_priced(trace)) return "";

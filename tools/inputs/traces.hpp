@@ -23,6 +23,7 @@ struct TraceRequest {
   std::vector<DeviceKind> more_kinds;        // beside those of the bundled clusters
   Sharding sharding{};                       // degrees that divide the layers of a spelled model
   std::optional<Calibration> calibration{};  // instead of the built-in rates of a chip
+  int slices = 1;  // of sequences: a spelled cost model prices the mean one of them
 };
 
 /// A cost model that is spelled, or a file format. A new one is a line of the table in
@@ -58,6 +59,10 @@ bool is_calibrated_for(const Calibration& calibration, std::string_view kind);
 /// The note that the request's calibration leaves the times of `model` as they are; empty where it
 /// has none, or no kernel rates other than the built-in ones.
 std::string no_effect_on_kernels(const TraceRequest& request, const Model& model);
+
+/// Whether slices of its sequences can be priced as such: those of a trace that was measured
+/// cannot.
+bool prices_slices(const TraceRequest& request);
 
 /// The device kind that a "model:NAME@DEVICE" trace is priced for, or an empty text.
 std::string priced_device(const std::string& trace);

@@ -14,6 +14,7 @@
 #include "sim/index.hpp"
 #include "sim/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/planner/space.hpp"
 #include "tools/study/cut_search.hpp"
 #include "tools/study/layout.hpp"
 
@@ -219,6 +220,7 @@ class Changes {
       if (synchrony == Synchrony::asynchronous && scheduler->name != fewest_versions) continue;
       Candidate other = from_;
       other.spec = parse_schedules(std::string(scheduler->name)).front();
+      if (cuts_sequences(other.spec)) continue;  // only where it is named
       add(ChangeKind::schedule, std::string(scheduler->name), std::move(other));
     }
   }

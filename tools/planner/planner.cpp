@@ -102,7 +102,7 @@ Plan plan(const PlanRequest& asked) {
   }
   plan.dropped = search.take_dropped();
   for (const PlanPoint& point : plan.front) {
-    const std::string note = chunks_note(point.candidate.spec);
+    const std::string note = chunks_note(search.evaluator().case_of(point.candidate));
     const bool known = std::count(plan.notes.begin(), plan.notes.end(), note) > 0;
     if (!note.empty() && !known) plan.notes.push_back(note);
   }

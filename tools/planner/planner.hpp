@@ -28,8 +28,8 @@ struct PlanSpace {
   std::vector<int> tensor, context, expert, data, pipeline;
   std::vector<int> microbatch_size;
   std::vector<Zero> zero;
-  std::vector<ScheduleSpec>
-      schedules;  // empty: all synchronous ones, with knobs that change memory
+  std::vector<ScheduleSpec> schedules;  // empty: all synchronous ones that cut no sequences, with
+                                        // knobs that change memory
   std::vector<Recomputation> recomputation;
   std::vector<Offloading> offloading;  // empty: none is offloaded
   std::vector<std::string> partitions;

@@ -22,8 +22,8 @@ struct KnobValues {
   std::vector<std::string_view> values;
 };
 
-const std::array<KnobValues, 12>& knob_values() {
-  static const std::array<KnobValues, 12> table{{
+const std::array<KnobValues, 11>& knob_values() {
+  static const std::array<KnobValues, 11> table{{
       {"gpipe", "recompute", 0, {"except_last"}},
       {"dapple", "policy", 0, {"B"}},
       {"chimera", "concat", 0, {"doubling"}},
@@ -31,7 +31,6 @@ const std::array<KnobValues, 12>& knob_values() {
       {"interleaved_zb", "chunks", 1, {"3", "4", "5", "6", "8", "10", "12", "16"}},
       {"looped_bfs", "chunks", 1, {"3", "4", "6", "8"}},
       {"hanayo", "waves", 2, {"2", "3", "4"}},
-      {"seq1f1b", "sequence_chunks", 0, {"4"}},
       {"zb_auto", "limit", 0, {"2p", "memory"}},
       {"zb_auto", "placement", 0, {"v"}},
       {"list", "placement", 0, {"v"}},
@@ -40,12 +39,14 @@ const std::array<KnobValues, 12>& knob_values() {
   return table;
 }
 
-// Every scheduler with its defaults, and with each of the values above.
+// Every scheduler with its defaults, and with each of the values above. Those that cut sequences
+// only where they are named: their chunks have a mean price, not each its own.
 std::vector<ScheduleSpec> default_specs(bool asynchronous, int layers, int pipeline) {
   std::vector<ScheduleSpec> specs;
   for (const Scheduler* const scheduler : schedulers()) {
     if (scheduler->synchrony == Synchrony::asynchronous && !asynchronous) continue;
     const ScheduleSpec plain = parse_schedules(std::string(scheduler->name)).front();
+    if (cuts_sequences(plain)) continue;
     if (const int stages = stages_of(plain, pipeline); stages > layers) continue;
     specs.push_back(plain);
     for (const KnobValues& row : knob_values()) {
@@ -79,6 +80,8 @@ bool recomputes_itself(const ScheduleSpec& spec) {
 }
 
 }  // namespace
+
+bool cuts_sequences(const ScheduleSpec& spec) { return spec.knobs.count("sequence_chunks") > 0; }
 
 int stages_of(const ScheduleSpec& spec, int devices) {
   if (spec.scheduler->place == nullptr) return 0;

@@ -18,9 +18,14 @@ struct Family {
 
 /// Those to try on a pipeline of so many ranks: what the space says, else every synchronous
 /// schedule (with PlanSpace::asynchronous all), with the knobs that change its memory or its chunks
-/// as far as the model has layers for them, each without recomputation, with selective one where
-/// the model says what that rebuilds, by layers and in full.
+/// as far as the model has layers for them, but none that cuts sequences; each without
+/// recomputation, with selective one where the model says what that rebuilds, by layers and in
+/// full.
 std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline);
+
+/// Whether a schedule cuts sequences into chunks. All of these take their mean, so that it is
+/// searched and proposed only where it is named.
+bool cuts_sequences(const ScheduleSpec& spec);
 
 /// The knobs of a schedule one step further, each way.
 std::vector<ScheduleSpec> neighbours_of(const ScheduleSpec& spec);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cost_models/serial.hpp"
+#include "cost_models/slices.hpp"
 #include "cost_models/stage_costs.hpp"
 #include "cost_models/state_bytes.hpp"
 #include "cost_models/tied_weights.hpp"
@@ -242,6 +243,28 @@ Cluster slowest_pipeline(const Case& asked) {
   return first_devices(std::move(cluster), static_cast<int>(devices));
 }
 
+std::string schedule_of(const Case& asked) {
+  return asked.program ? asked.program->schedule : spelled(asked.spec);
+}
+
+void check_chunks(const Case& asked, int chunks) {
+  if (chunks <= 1) return;
+  if (asked.model.sample == "image") {
+    throw UsageError(fmt::format("{} cuts sequences into chunks, but a sample of {} is an image",
+                                 schedule_of(asked), asked.model.name));
+  }
+  if (!asked.slices_refused.empty()) {
+    throw UsageError(
+        fmt::format("{} cuts sequences: {}", schedule_of(asked), asked.slices_refused));
+  }
+  if (asked.model.tokens == 0) return;
+  try {
+    check_slices(asked.model.name, asked.model.tokens, asked.model.sharding, chunks);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{} cuts sequences: {}", schedule_of(asked), error.what()));
+  }
+}
+
 // Of one pipeline.
 Layout lay_out_one(const Case& asked) {
   Layout layout;
@@ -249,6 +272,7 @@ Layout lay_out_one(const Case& asked) {
   if (asked.program) {
     layout.placement = asked.program->placement;
     layout.sequence_chunks = asked.program->settings.sequence_chunks;
+    check_chunks(asked, layout.sequence_chunks);
     PartitionRequest request{asked.model, asked.cluster, asked.program->stages(), false, "", {}};
     for (const StagePlace& place : layout.placement.stage) {
       request.replicas.push_back(static_cast<int>(place.replicas.size()));
@@ -278,6 +302,7 @@ Layout lay_out_one(const Case& asked) {
                       static_cast<double>(asked.microbatches) * layout.sequence_chunks,
                       "micro-batches or chunks");
     }
+    check_chunks(asked, layout.sequence_chunks);
   }
   layout.placement = scheduler.place(devices, layout.knobs);
   const auto replicas = layout.knobs.find("replicas");
@@ -345,11 +370,6 @@ Layout lay_out(const Case& asked) {
 Layout checked_layout(const Case& asked) {
   check_magnitudes(asked);
   Layout layout = lay_out(asked);
-  if (layout.sequence_chunks > 1 && asked.model.sample == "image") {
-    throw UsageError(fmt::format("{} cuts sequences into chunks, but a sample of {} is an image",
-                                 asked.program ? asked.program->schedule : spelled(asked.spec),
-                                 asked.model.name));
-  }
   // Every chunk would exchange weights or gradients, which neither divides nor hides as its
   // compute.
   const Zero zero = asked.ranked ? asked.ranked->grid().degrees().zero : Zero::none;
@@ -357,8 +377,8 @@ Layout checked_layout(const Case& asked) {
     throw UsageError(fmt::format(
         "{} cuts sequences into {} chunks, and under --zero {} each of them {}, which is not "
         "priced; take --zero 1, or another schedule",
-        asked.program ? asked.program->schedule : spelled(asked.spec), layout.sequence_chunks,
-        name(zero), zero == Zero::weights ? "gathers the weights anew" : "reduces the gradients"));
+        schedule_of(asked), layout.sequence_chunks, name(zero),
+        zero == Zero::weights ? "gathers the weights anew" : "reduces the gradients"));
   }
   check(layout.plan.partition, asked.model);
   return layout;
@@ -370,10 +390,20 @@ int microbatches_of(const Case& asked, const Layout& layout) {
   return in_one * asked.pipelines();
 }
 
-Model exchanged_model(const Case& asked, const Partition& partition, const Placement& placement) {
+namespace {
+
+// As the ranks exchange it, of what `model` says of an op.
+Model exchanged(const Case& asked, const Model& model, const Partition& partition,
+                const Placement& placement) {
   Degrees undivided = asked.ranked->grid().degrees();
   undivided.zero = Zero::none;
-  return held_on(with_state(asked.model, undivided), partition, placement);
+  return held_on(with_state(model, undivided), partition, placement);
+}
+
+}  // namespace
+
+Model exchanged_model(const Case& asked, const Partition& partition, const Placement& placement) {
+  return exchanged(asked, asked.slice ? *asked.slice : asked.model, partition, placement);
 }
 
 Time time_alone(const Case& asked, const Program& program, const Partition& partition,
@@ -392,21 +422,25 @@ Time time_alone(const Case& asked, const Program& program, const Partition& part
 Costs costs_of(const Case& asked, const Layout& layout) {
   const Partition& cut = layout.plan.partition;
   const Placement& placement = layout.placement;
+  std::optional<Model> share;
+  if (layout.sequence_chunks > 1 && !asked.slice) {
+    share = equal_share(asked.model, layout.sequence_chunks);
+  }
+  const Model& of_op = share ? *share : layout.sequence_chunks == 1 ? asked.model : *asked.slice;
   const auto summed = [&](const Model& model) {
     return stage_costs(model, cut, placement, asked.cluster, asked.recomputation);
   };
   Costs costs;
   if (asked.ranked) {
     const Degrees& degrees = asked.ranked->grid().degrees();
-    costs = asked.ranked->priced(summed(held_on(with_state(asked.model, degrees), cut, placement)),
-                                 exchanged_model(asked, cut, placement), cut, placement,
+    costs = asked.ranked->priced(summed(held_on(with_state(of_op, degrees), cut, placement)),
+                                 exchanged(asked, of_op, cut, placement), cut, placement,
                                  asked.recomputation);
   } else {
-    costs = has_tied_weights(asked.model) ? summed(held_on(asked.model, cut, placement))
-                                          : summed(asked.model);
+    costs = has_tied_weights(of_op) ? summed(held_on(of_op, cut, placement)) : summed(of_op);
   }
   costs.sharing = asked.sharing;
-  return chunk_costs(std::move(costs), layout.sequence_chunks);
+  return costs;
 }
 
 void check_length(const Case& asked, const Layout& layout, const Costs& costs, int steps) {

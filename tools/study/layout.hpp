@@ -21,17 +21,19 @@ struct Layout {
 };
 
 /// `sequence_chunks` is that of the knob of this name, or of the given program.
-/// Throws UsageError when the partition and the schedule want different numbers of stages, and when
-/// flushed weights are asked of a schedule that does not flush.
+/// Throws UsageError when the partition and the schedule want different numbers of stages, when
+/// flushed weights are asked of a schedule that does not flush, and where the samples are images or
+/// so many chunks do not divide the sequences.
 Layout lay_out(const Case& asked);
 
 /// The same for what is to be simulated whole: refuses as well what cannot be added up
-/// (tools/study/overflow_guard.hpp), images cut into chunks as sequences are, and a cut that the
-/// model does not allow.
+/// (tools/study/overflow_guard.hpp), chunks of which each would exchange weights or gradients, and
+/// a cut that the model does not allow.
 Layout checked_layout(const Case& asked);
 
 /// Of a case with degrees: the model whose gradients are exchanged, as without ZeRO, and as the
-/// devices of the placement hold it.
+/// devices of the placement hold it; what blocks an op is that of a chunk, where sequences are cut
+/// and it is priced.
 Model exchanged_model(const Case& asked, const Partition& partition, const Placement& placement);
 
 /// On the fastest device alone (cost_models/serial.hpp); of a case with degrees, on the devices of

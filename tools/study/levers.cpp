@@ -148,10 +148,18 @@ void Levers::find_memory_shares(const Case& asked, const Layout& layout) {
   const auto bound = [](const Layer& layer) { return layer.memory_bound; };
   if (std::none_of(asked.model.layers.begin(), asked.model.layers.end(), bound)) return;
   Case without = asked;
-  for (Layer& layer : without.model.layers) {
-    if (!layer.memory_bound) continue;
-    layer.forward = layer.input_grad = layer.weight_grad = layer.backward = Time{};
-    layer.selective_forward = Time{};
+  const auto leave_out = [](Model& model) {
+    for (Layer& layer : model.layers) {
+      if (!layer.memory_bound) continue;
+      layer.forward = layer.input_grad = layer.weight_grad = layer.backward = Time{};
+      layer.selective_forward = Time{};
+    }
+  };
+  leave_out(without.model);
+  if (asked.slice) {
+    Model slice = *asked.slice;
+    leave_out(slice);
+    without.slice = std::make_shared<const Model>(std::move(slice));
   }
   const Costs rest = costs_of(without, layout);
   memory_share_.resize(costs_.stage.size());

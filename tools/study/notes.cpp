@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/slices.hpp"
 #include "cost_models/tied_weights.hpp"
+#include "sim/numbers.hpp"
 #include "tools/study/layout.hpp"
 #include "tools/study/pace.hpp"
 #include "tools/study/recompute.hpp"
@@ -197,13 +199,32 @@ std::string rebuilt_note(const Case& asked) {
   return "";
 }
 
-std::string chunks_note(const ScheduleSpec& spec) {
-  const auto chunks = spec.knobs.find("sequence_chunks");
-  if (chunks == spec.knobs.end() || chunks->second == "1") return "";
+std::string chunks_note(const Case& asked) {
+  int chunks = 1;
+  if (asked.program) {
+    chunks = asked.program->settings.sequence_chunks;
+  } else if (const auto knob = asked.spec.knobs.find("sequence_chunks");
+             knob != asked.spec.knobs.end()) {
+    chunks = parse_number<int>(knob->second).value_or(1);
+  }
+  if (chunks == 1) return "";
+  const std::string name = asked.program ? asked.program->schedule : spelled(asked.spec);
+  if (!asked.slice) {
+    return fmt::format(
+        "{}: a chunk is assumed to take an equal share of a micro-batch's time, a lower bound: "
+        "launches do not get shorter, smaller products run less efficiently, and later chunks attend "
+        "to more tokens{}",
+        name,
+        asked.model.sample == "sequence" && asked.model.tokens == 0
+            ? "; the trace does not say how many tokens its sequences have, which chunks must divide"
+            : "");
+  }
   return fmt::format(
-      "{}: a chunk takes its share of a micro-batch's time; that launches stay as long, and smaller "
-      "products run less efficiently, is left out",
-      spec.scheduler->name);
+      "{}: a chunk is priced by kernels of as many tokens as it has; {} of them together take {:.2f} "
+      "times as long as a micro-batch at once. All take their mean, though later chunks attend to "
+      "more tokens; gradients of keys and values that wait for earlier chunks are not counted in "
+      "memory",
+      name, chunks, slicing_cost(asked.model, *asked.slice, chunks));
 }
 
 std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome) {
@@ -264,9 +285,7 @@ std::vector<std::string> setting_notes(const Case& asked) {
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes;
   if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
-  if (!asked.program) {
-    if (const std::string note = chunks_note(asked.spec); !note.empty()) notes.push_back(note);
-  }
+  if (const std::string note = chunks_note(asked); !note.empty()) notes.push_back(note);
   const int data_ranks = outcome.program.settings.data_ranks;
   if (data_ranks > 1 && !asked.ranked) {
     notes.push_back(fmt::format(

@@ -39,6 +39,6 @@ std::vector<std::string> setting_notes(const Case& asked);
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome);
 
 /// What is left out of the costs of a schedule that cuts sequences; empty for others.
-std::string chunks_note(const ScheduleSpec& spec);
+std::string chunks_note(const Case& asked);
 
 }  // namespace stageline

@@ -431,6 +431,13 @@ TEST_CASE("degrees that do not divide the model are refused with both numbers") 
         "llama3-8b: heads must be a multiple of tp, and 32 is not one of 3");
   form.sharding = {1, 3, 1, false};
   CHECK(has(refusal(llama, form), "seq must be a multiple of cp, and 8192 is not one of 3"));
+  form.seq = 8190;
+  form.sharding.context = 2;
+  CHECK(has(refusal(llama, form), "a multiple of 2·cp, two pieces a rank, and 8190 is not"));
+  form.attention = AttentionKernel::plain;  // the scores of all pairs: any share is an equal one
+  CHECK(refusal(llama, form) == "nothing was thrown");
+  form.attention = AttentionKernel::flash;
+  form.seq = 0;
   form.sharding = {1, 1, 4, false};
   CHECK(has(refusal(llama, form), "has no experts that ep 4 could divide; leave ep at 1"));
   form.sharding = {1, 1, 3, false};

@@ -1,0 +1,278 @@
+// Is a slice of a sequence priced by its own kernels, do slices divide what they cut, and do the
+// parts of a recommendation cost what it says?
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "cost_models/slices.hpp"
+#include "cost_models/transformers/kernel_rates.hpp"
+#include "sim/errors.hpp"
+#include "tests/make.hpp"
+#include "tools/compare/comparison.hpp"
+#include "tools/inputs/setting.hpp"
+#include "tools/inputs/traces.hpp"
+#include "tools/planner/changes.hpp"
+#include "tools/planner/planner.hpp"
+#include "tools/planner/space.hpp"
+#include "tools/study/bound.hpp"
+#include "tools/study/notes.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+namespace {
+
+SettingRequest request_of(const std::string& trace, int devices) {
+  SettingRequest request;
+  request.trace = trace;
+  request.devices = {devices};
+  request.microbatches = 2 * devices;
+  return request;
+}
+
+Case case_of(const std::string& trace, const std::string& schedule, int devices = 4) {
+  const SettingRequest request = request_of(trace, devices);
+  return make_case(request, read_setting(request), test::spec(schedule), devices);
+}
+
+Model opened(const std::string& trace) {
+  TraceRequest request;
+  request.text = trace;
+  return open_trace(request);
+}
+
+double seconds(const Model& model) { return to_seconds(forward_backward(model)); }
+
+// What the lanes compute in a step, without recomputation and updates: F, B, I and W.
+double computed(const Outcome& outcome) {
+  Time sum{};
+  for (std::size_t d = 0; d < outcome.timeline.devices.size(); ++d) {
+    for (const Span& span : outcome.timeline.lane(static_cast<int>(d), LaneKind::compute)) {
+      const OpKind kind = span.op.kind;
+      const bool pass = kind == OpKind::forward || kind == OpKind::backward ||
+                        kind == OpKind::input_grad || kind == OpKind::weight_grad;
+      // The spans of an overlapped pair are both as long as the pair; its first op says that it is.
+      if (pass && !span.op.overlapped) sum += span.end - span.start;
+    }
+  }
+  return to_seconds(sum) / outcome.program.steps;
+}
+
+// How far the passes of a case are from so many times the time of its parts.
+double off(const Case& asked, double parts) {
+  return std::abs(computed(study(asked)) / (asked.microbatches * parts) - 1);
+}
+
+constexpr double agreed = 0.02;
+
+struct Sliced {
+  const char* model;  // without its sequence
+  int seq;
+  int slices;
+};
+
+constexpr Sliced sliced[] = {
+    {"model:gpt3-175b@h100,layers=8", 2048, 2},    {"model:gpt3-175b@h100,layers=8", 2048, 8},
+    {"model:llama3-8b@h100,layers=8", 8192, 4},    {"model:llama3-8b@h100,layers=8", 32768, 16},
+    {"model:mixtral-8x7b@a100,layers=8", 4096, 4},
+};
+
+// Of attention, forward and backward, in one sequence: what all slices do beside the tokens of
+// their own, by the FLOPs below the diagonal at the rate of fused attention.
+double attention_to_earlier_slices(const Model& whole, const Sliced& one, const std::string& kind,
+                                   double heads, double width) {
+  const double pairs = 0.5 * one.seq * one.seq * (1 - 1.0 / one.slices);
+  const double flops = 3.5 * 4 * pairs * heads * width;
+  const double blocks = static_cast<double>(whole.layers.size()) - 2;
+  return blocks * flops / (whole.peak_flops * find_chip_rates(kind)->rates.attention_flash);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a slice costs what a micro-batch of its tokens does, and its attention to earlier ones") {
+  for (const Sliced& one : sliced) {
+    CAPTURE(one.model);
+    CAPTURE(one.slices);
+    const std::string trace = fmt::format("{},seq={}", one.model, one.seq);
+    const Model whole = opened(trace);
+    const Model tokens = opened(fmt::format("{},seq={}", one.model, one.seq / one.slices));
+    const bool gpt = std::string(one.model).find("gpt3") != std::string::npos;
+    const std::string kind =
+        std::string(one.model).find("a100") != std::string::npos ? "a100" : "h100";
+    const double earlier =
+        attention_to_earlier_slices(whole, one, kind, gpt ? 96 : 32, 128) * whole.batch;
+    const Case asked = case_of(trace, fmt::format("seq1f1b:sequence_chunks={}", one.slices));
+    const double parts = one.slices * seconds(tokens) + earlier;
+    CHECK(off(asked, parts) < agreed);
+    CHECK(computed(study(asked)) >= asked.microbatches * one.slices * seconds(tokens));
+    CHECK(computed(study(asked)) > asked.microbatches * seconds(whole));
+    CHECK(chunks_note(asked).find("is priced by kernels of as many tokens") != std::string::npos);
+  }
+}
+
+TEST_CASE("slices of a roofline read the weights once each, and have whole launches") {
+  const std::string trace = "model:gpt@a100,layers=4,hidden=1024,batch=1,overhead=5us";
+  const Model whole = opened(trace);
+  const Case asked = case_of(trace, "seq1f1b:sequence_chunks=8");
+  CHECK(computed(study(asked)) > 1.1 * asked.microbatches * seconds(whole));
+  // As those of a micro-batch of fewer sequences: what the samples do is in proportion.
+  const Model eight = opened("model:gpt@a100,layers=4,hidden=1024,batch=8,overhead=5us");
+  const Case of_eight = case_of("model:gpt@a100,layers=4,hidden=1024,batch=8,overhead=5us",
+                                "seq1f1b:sequence_chunks=8");
+  CHECK(seconds(*of_eight.slice) == doctest::Approx(seconds(whole)));
+  CHECK(slicing_cost(eight, *of_eight.slice, 8) ==
+        doctest::Approx(8 * seconds(whole) / seconds(eight)));
+}
+
+TEST_CASE("a slice has its share of the bytes, and all of the weights") {
+  const Case asked = case_of("model:llama3-8b@h100,layers=8", "seq1f1b:sequence_chunks=4");
+  REQUIRE(asked.slice);
+  for (std::size_t l = 0; l < asked.model.layers.size(); ++l) {
+    const Layer& whole = asked.model.layers[l];
+    const Layer& slice = asked.slice->layers[l];
+    CHECK(slice.output.count * 4 == whole.output.count);
+    CHECK(slice.stash_input_grad.count * 4 == whole.stash_input_grad.count);
+    CHECK(slice.stash_weight_grad.count * 4 == whole.stash_weight_grad.count);
+    CHECK(slice.weights == whole.weights);
+    CHECK(slice.update == whole.update);
+    CHECK(slice.parameters == whole.parameters);
+  }
+}
+
+TEST_CASE("shares of a trace that was measured are never less than the whole, and a note says so") {
+  const Case asked = case_of("uniform:layers=8,forward=1000001ps", "seq1f1b:sequence_chunks=3");
+  CHECK_FALSE(asked.slice);
+  const double whole = asked.microbatches * seconds(asked.model);
+  CHECK(computed(study(asked)) >= whole);
+  CHECK(computed(study(asked)) == doctest::Approx(whole));
+  CHECK(chunks_note(asked).find("an equal share of a micro-batch's time, a lower bound") !=
+        std::string::npos);
+}
+
+TEST_CASE("a device takes its time for an op in every slice") {
+  Case asked = case_of("uniform:layers=4", "seq1f1b:sequence_chunks=4");
+  const double without = computed(study(asked));
+  for (Device& device : asked.cluster.devices) device.op_overhead = Time{1'000'000};
+  const double ops = asked.microbatches * 4 * 4 * 2;  // slices, stages, F and B
+  CHECK(computed(study(asked)) == doctest::Approx(without + ops * 1e-6));
+}
+
+TEST_CASE("slices that do not divide the sequence are refused by every command") {
+  const char* const why = "12 equal slices do not divide a sequence of 2048 tokens; take 8 or 16";
+  const Case asked = case_of("model:gpt3-175b@h100,layers=8", "seq1f1b:sequence_chunks=12");
+  CHECK_THROWS_WITH_AS(study(asked), doctest::Contains(why), UsageError);
+  CHECK_THROWS_WITH_AS(bound_of(asked), doctest::Contains(why), UsageError);
+  // As they stand in a program.
+  SettingRequest request = request_of("model:gpt3-175b@h100,layers=8", 4);
+  request.program = study(case_of("uniform:layers=4", "seq1f1b:sequence_chunks=12")).program;
+  request.microbatches = 0;
+  CHECK_THROWS_WITH_AS(study(make_case(request, read_setting(request), {}, 4)),
+                       doctest::Contains(why), UsageError);
+  // Nor does a trace with tokens of its own need kernels for that.
+  Case measured = case_of("uniform:layers=4", "seq1f1b:sequence_chunks=3");
+  measured.model.tokens = 1024;
+  CHECK_THROWS_WITH_AS(study(measured), doctest::Contains("take 2 or 4"), UsageError);
+  CHECK_THROWS_WITH_AS(study(case_of("model:gpt@a100,layers=4", "seq1f1b:sequence_chunks=3")),
+                       doctest::Contains("sequence of 1024 tokens; take 2 or 4"), UsageError);
+  // Among context-parallel ranks each has whole tokens of every slice.
+  CHECK_THROWS_WITH_AS(check_slices("m", 1000, {1, 8, 1, false}, 8),
+                       doctest::Contains("1000 tokens, 125 on each of 8 cp ranks; take 5 or 25"),
+                       UsageError);
+  CHECK_NOTHROW(check_slices("m", 1024, {4, 8, 1, true}, 32));
+  CHECK_THROWS_AS(check_slices("m", 1024, {4, 8, 1, true}, 64), UsageError);
+}
+
+TEST_CASE("images have no slices, whoever asks") {
+  const Case asked = case_of("model:resnet50@h100", "seq1f1b");
+  const char* const why =
+      "seq1f1b cuts sequences into chunks, but a sample of resnet50 is an image";
+  CHECK_THROWS_WITH_AS(study(asked), doctest::Contains(why), UsageError);
+  CHECK_THROWS_WITH_AS(bound_of(asked), doctest::Contains(why), UsageError);
+}
+
+TEST_CASE("schedules that cut sequences are planned and proposed only where they are named") {
+  const Setting setting = read_setting(request_of("model:llama3-8b@h100,layers=8", 4));
+  for (const Family& family : families_of({}, setting.model, 4)) {
+    CHECK_FALSE(cuts_sequences(family.spec));
+  }
+  PlanSpace named;
+  named.schedules = {test::spec("seq1f1b:sequence_chunks=4")};
+  CHECK(cuts_sequences(families_of(named, setting.model, 4).front().spec));
+
+  const auto proposes_slices = [](const std::string& schedule) {
+    SettingRequest request = request_of("model:llama3-8b@h100,layers=8", 4);
+    request.cluster.memory = Bytes{8'000'000'000};
+    const Setting its = read_setting(request);
+    const ScheduleSpec spec = test::spec(schedule);
+    const Case asked = make_case(request, its, spec, 4);
+    Judge judge;
+    const Verdict verdict = judge.verdict(asked);
+    const auto changes =
+        single_changes(candidate_of(request, its, spec, 4), asked, verdict, ChangeLimits{});
+    return std::any_of(changes.begin(), changes.end(),
+                       [](const Change& change) { return cuts_sequences(change.candidate.spec); });
+  };
+  CHECK_FALSE(proposes_slices("1f1b"));
+  CHECK(proposes_slices("seq1f1b:sequence_chunks=4"));
+}
+
+// Parts as `costs` prices them: the layers of the trace with the plan's micro-batch, or of a
+// sequence of a slice's tokens.
+TEST_CASE("recommendations cost what their parts do") {
+  PlanRequest request;
+  request.setting.trace = "model:llama3-8b@h100,layers=8";
+  request.setting.cluster.memory = Bytes{80'000'000'000};
+  request.setting.cluster.link = parse_link("50GB/s,5us");
+  request.space.devices = {4};
+  request.space.tensor = {1};
+  request.space.context = {1};
+  request.space.data = {1};
+  request.samples = 16;
+  for (const char* const schedules : {"", "seq1f1b:sequence_chunks=2,seq1f1b:sequence_chunks=4"}) {
+    if (*schedules != '\0') request.space.schedules = parse_schedules(schedules);
+    const Plan found = plan(request);
+    REQUIRE_FALSE(found.front.empty());
+    for (const PlanPoint& point : found.front) {
+      CAPTURE(point.flags);
+      const ScheduleSpec& spec = point.candidate.spec;
+      const auto knob = spec.knobs.find("sequence_chunks");
+      const int slices = knob == spec.knobs.end() ? 1 : std::stoi(knob->second);
+      CHECK((slices > 1) == (*schedules != '\0'));
+      const int size = std::max(point.candidate.shape.microbatch_size, 1);
+      const std::string trace = request.setting.trace + fmt::format(",batch={}", size);
+      const Model tokens = opened(trace + fmt::format(",seq={}", 8192 / slices));
+      const double earlier =
+          size * attention_to_earlier_slices(tokens, {"", 8192, slices}, "h100", 32, 128);
+      Evaluator evaluator(request.setting);
+      CHECK(off(evaluator.case_of(point.candidate), slices * seconds(tokens) + earlier) < agreed);
+    }
+  }
+}
+
+TEST_CASE("the rows of a comparison cost what their parts do") {
+  for (const Sliced& one : sliced) {
+    CAPTURE(one.model);
+    const std::string trace = fmt::format("{},seq={}", one.model, one.seq);
+    const SettingRequest request = request_of(trace, 4);
+    const Setting setting = read_setting(request);
+    const auto schedules = parse_schedules(
+        fmt::format("gpipe,1f1b,zb_h1,interleaved_1f1b,seq1f1b:sequence_chunks={}", one.slices));
+    const RankedRows order =
+        ranked(compare(request, setting, schedules, 1), Synchrony::synchronous, 0.01);
+    const double whole = seconds(setting.model);
+    for (const ScheduleSpec& spec : schedules) {
+      const Case asked = make_case(request, setting, spec, 4);
+      if (cuts_sequences(spec)) {
+        CHECK(computed(study(asked)) > asked.microbatches * whole);
+      } else {
+        CHECK(off(asked, whole) < agreed);
+      }
+    }
+    CHECK(order.recommended.has_value());
+  }
+}
+
+}  // namespace stageline
