@@ -15,6 +15,7 @@ namespace {
 struct Kernel {
   std::string launched_by;  // External id
   KinetoStretch time;
+  bool of_nccl = false;
   bool message = false;
 };
 
@@ -44,11 +45,17 @@ class KernelReader {
 
   void read(const std::string& file, const std::string& json) {
     scan_trace_events(json, file, [&](const TraceEvent& event) { look_at(event); });
+    std::int64_t work = 0;
+    std::int64_t other_work = 0;
     for (const Kernel& kernel : kernels_) {
       const auto at = range_of_.find(kernel.launched_by);
       if (at != range_of_.end()) join(kernel, at->second);
+      if (kernel.of_nccl) continue;
+      (at == range_of_.end() ? other_work : work) += kernel.time.end - kernel.time.start;
     }
     if (!run_.timed_on_gpu) return;
+    run_.work = work;
+    run_.other_work = other_work;
     run_.receives.clear();
     for (const Kernel& kernel : kernels_) {
       if (kernel.message) run_.receives.push_back(kernel.time);
@@ -60,8 +67,7 @@ class KernelReader {
  private:
   void look_at(const TraceEvent& event) {
     if (event.phase != "X") return;
-    const bool kernel = event.category == "kernel" || event.category == "gpu_memcpy" ||
-                        event.category == "gpu_memset";
+    const bool kernel = is_on_device(event);
     if (!kernel && (event.category != "cpu_op" || event.external_id.empty())) return;
     std::int64_t start = times_.start(event);
     start += times_.counted_from(start);
@@ -71,9 +77,10 @@ class KernelReader {
       return;
     }
     // ncclDevKernel_SendRecv, ncclKernel_SendRecv_RING_SIMPLE_… before NCCL 2.19
-    const bool message =
-        event.name.starts_with("nccl") && event.name.find("SendRecv") != std::string::npos;
-    kernels_.push_back({event.external_id, {start, start + times_.duration(event)}, message});
+    const bool of_nccl = event.name.starts_with("nccl");
+    const bool message = of_nccl && event.name.find("SendRecv") != std::string::npos;
+    kernels_.push_back(
+        {event.external_id, {start, start + times_.duration(event)}, of_nccl, message});
   }
 
   // The range inside of which the moment is; the number of ranges where there is none.

@@ -12,6 +12,7 @@
 
 #include "sim/op.hpp"
 #include "traces/kineto/names.hpp"
+#include "traces/kineto/traffic.hpp"
 #include "traces/timelines.hpp"
 
 namespace stageline {
@@ -74,6 +75,11 @@ struct KinetoRank {
   std::int64_t without_gpu = 0;  // ranges that launched no kernels and are timed by the CPU
   bool counted = false;          // some ops have their place in the step as their micro-batch
   bool one_step = false;         // nothing in the profile separates steps
+  KinetoTraffic traffic;
+  // Parallel to steps where the profile has ProfilerStep ranges, else empty: how long each lasted.
+  std::vector<std::int64_t> step_lengths;
+  std::int64_t work = 0;  // of operators or kernels in forwards and backwards that operators tell
+  std::int64_t other_work = 0;  // of those in none of them, nor in an update
 };
 
 /// A parsed annotation name: ops, or an action that is not an op and is left out.
@@ -111,8 +117,13 @@ std::string files_of(const std::vector<KinetoRank>& ranks);
 /// Sorts by the rank that the profile names; where none is named, keeps the order of the files.
 void put_in_order(std::vector<KinetoRank>& ranks, KinetoRun& run);
 
-/// One-stage schedules do not name the stage: it is the position of the rank.
+/// One-stage schedules do not name the stage: it is the position of the rank. Throws TraceError
+/// where the messages of the ranks, or their lack, show that they are no stages of one pipeline.
 void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run);
+
+/// Throws TraceError where ranks without named stages or messages are at work at the same time:
+/// stages wait for one another, replicas do not. Stages are numbered.
+void check_order(const std::vector<KinetoRank>& ranks);
 
 /// Leaves out the messages that the first and the last stage have no neighbour for: their functions
 /// are called there too, and do nothing.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -39,8 +40,9 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
       break;
     case RangeSource::launches:
       run.notes.emplace_back(
-          "the profiles have kernels but no gpu_user_annotation of the ranges: times are those of "
-          "LAUNCHING the work from the CPU, not of the work; clocks are used as recorded");
+          "the profiles show an accelerator, but not when each range was on it (kernels with "
+          "External id, or gpu_user_annotation): times are those of LAUNCHING the work from the "
+          "CPU, not of the work; clocks are used as recorded");
       break;
   }
   if (without_gpu > 0) {
@@ -58,49 +60,141 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
   }
 }
 
-// An optimizer step covers all stages of its rank in equal shares, or one stage each.
+// Forwards and backwards that are found by autograd's operators hold what autograd knows of alone:
+// not what an extension runs beside it.
+void check_work(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
+  const KinetoRank* most = nullptr;
+  const auto share = [](const KinetoRank& rank) {
+    return static_cast<double>(rank.other_work) / static_cast<double>(rank.work);
+  };
+  for (const KinetoRank& rank : ranks) {
+    if (rank.work > 0 && (most == nullptr || share(rank) > share(*most))) most = &rank;
+  }
+  if (most == nullptr) return;
+  const std::string what = most->source == RangeSource::gpu ? "kernels" : "operators";
+  if (most->other_work > most->work) {
+    throw TraceError(
+        most->file, "",
+        fmt::format("the forwards and backwards of autograd's operators have {} of {}, and {} of "
+                    "{} are in neither, so these are not the passes of the model; name the ranges "
+                    "of its forwards and backwards (record_function, import kineto --names FILE)",
+                    print(kineto_time(most->work)), what, print(kineto_time(most->other_work)),
+                    what));
+  }
+  constexpr double mentioned = 0.05;
+  if (share(*most) < mentioned) return;
+  run.notes.push_back(fmt::format(
+      "{} of {} on rank {} are in no forward or backward of autograd's operators ({} are), and are "
+      "left out",
+      print(kineto_time(most->other_work)), what, *most->rank, print(kineto_time(most->work))));
+}
+
+// How much of a step the ops of the busiest rank take, where operators alone tell them.
+void note_share(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
+  if (ranks[0].style != KinetoStyle::operators) return;
+  std::int64_t most = 0;
+  std::int64_t steps = 0;
+  for (const KinetoRank& rank : ranks) {
+    std::int64_t busy = 0;
+    std::int64_t length = 0;
+    for (const KinetoRange& range : rank.ranges) {
+      if (lane_of(range.ops[0].kind) == LaneKind::compute) busy += range.end - range.start;
+    }
+    for (const KinetoUpdate& update : rank.updates) busy += update.end - update.start;
+    for (const std::int64_t one : rank.step_lengths) length += one;
+    if (length == 0 || (steps > 0 && busy <= most)) continue;
+    most = busy;
+    steps = length;
+  }
+  if (steps == 0) return;
+  const auto count = static_cast<std::int64_t>(ranks[0].step_lengths.size());
+  run.notes.push_back(
+      fmt::format("forwards, backwards and updates take {} of a ProfilerStep of {}{}; the rest is "
+                  "waiting, and work that autograd's operators do not tell",
+                  print(kineto_time(most / count)), print(kineto_time(steps / count)),
+                  ranks.size() > 1 ? " on the busiest rank" : ""));
+}
+
+// Optimizer steps are one for each stage of their rank; or, of any other number (one optimizer for
+// all, or several for the parameters of each), their total is that of all stages in equal shares.
 struct UpdateSpan {
   int step;
   Op op;
   std::int64_t start;
   std::int64_t end;
 };
+
+// By step, without those inside of others (an optimizer that calls another one).
+std::vector<std::vector<KinetoUpdate>> updates_by_step(const KinetoRank& rank, std::size_t steps) {
+  std::vector<std::vector<KinetoUpdate>> by_step(steps);
+  for (const KinetoUpdate& update : rank.updates) nth(by_step, update.step).push_back(update);
+  for (std::vector<KinetoUpdate>& list : by_step) {
+    std::stable_sort(list.begin(), list.end(), [](const KinetoUpdate& a, const KinetoUpdate& b) {
+      return std::pair(a.start, -a.end) < std::pair(b.start, -b.end);
+    });
+    std::int64_t until = std::numeric_limits<std::int64_t>::min();
+    std::erase_if(list, [&until](const KinetoUpdate& update) {
+      return update.end <= std::exchange(until, std::max(until, update.end));
+    });
+  }
+  return by_step;
+}
+
+// Whether an op of the step begins between the first and the last update.
+bool ops_between(const KinetoRank& rank, int step, const std::vector<KinetoUpdate>& updates) {
+  return std::any_of(rank.ranges.begin(), rank.ranges.end(), [&](const KinetoRange& range) {
+    return range.step == step && range.start >= updates.front().start &&
+           range.start < updates.back().start && lane_of(range.ops[0].kind) == LaneKind::compute;
+  });
+}
+
 std::vector<UpdateSpan> updates_of(const KinetoRank& rank, const std::vector<int>& stages,
                                    std::size_t steps, KinetoRun& run) {
-  std::vector<std::vector<KinetoUpdate>> by_step(steps);
-  for (const KinetoUpdate& update : rank.updates) {
-    nth(by_step, update.step).push_back(update);
-  }
-  if (stages.size() > 1 && steps > 0 && by_step[0].size() == 1) {
-    run.notes.push_back(fmt::format(
-        "rank {} has one Optimizer.step range a step: its {} stages have equal shares of it",
-        *rank.rank, stages.size()));
-  }
+  if (rank.updates.empty()) return {};
+  const std::vector<std::vector<KinetoUpdate>> by_step = updates_by_step(rank, steps);
   std::vector<UpdateSpan> spans;
   for (std::size_t step = 0; step < steps; ++step) {
     const std::vector<KinetoUpdate>& found = by_step[step];
-    if (found.size() != 1 && found.size() != stages.size()) {
-      if (!rank.updates.empty()) {
-        run.notes.push_back(
-            fmt::format("rank {} has {} Optimizer.step ranges in a step and {} stages: "
-                        "its updates are left out",
-                        *rank.rank, found.size(), stages.size()));
-      }
+    const bool one_each = found.size() == stages.size();
+    const bool apart =
+        !one_each && !found.empty() && ops_between(rank, static_cast<int>(step), found);
+    if (found.empty() || apart) {
+      run.notes.push_back(fmt::format(
+          "rank {} has {} Optimizer.step ranges in a step{} and {} stages: "
+          "its updates are left out",
+          *rank.rank, found.size(), apart ? " with ops between them" : "", stages.size()));
       return {};
     }
+    std::int64_t total = 0;
+    for (const KinetoUpdate& update : found) total += update.end - update.start;
     for (std::size_t i = 0; i < stages.size(); ++i) {
       Op op;
       op.kind = OpKind::update;
       op.stage = static_cast<std::uint16_t>(stages[i]);
       op.microbatch = static_cast<std::uint32_t>(step);
-      const KinetoUpdate& from = found[found.size() == 1 ? 0 : i];
+      if (one_each) {
+        spans.push_back({static_cast<int>(step), op, found[i].start, found[i].end});
+        continue;
+      }
       const auto share = [&](std::size_t part) {
-        if (found.size() > 1 || stages.size() == 1) return part == i ? from.start : from.end;
-        return from.start + (from.end - from.start) * static_cast<std::int64_t>(part) /
-                                static_cast<std::int64_t>(stages.size());
+        return found.front().start +
+               total * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(stages.size());
       };
       spans.push_back({static_cast<int>(step), op, share(i), share(i + 1)});
     }
+  }
+  const std::size_t each = by_step.empty() ? 0 : by_step[0].size();
+  if (each == stages.size() || by_step.empty()) return spans;
+  if (stages.size() > 1) {
+    run.notes.push_back(fmt::format(
+        "rank {} has {} Optimizer.step range{} a step: its {} stages have equal shares of {}",
+        *rank.rank, each == 1 ? "one" : fmt::format("{}", each), each == 1 ? "" : "s",
+        stages.size(), each == 1 ? "it" : "their total"));
+  } else {
+    run.notes.push_back(
+        fmt::format("rank {} has {} Optimizer.step ranges a step: its update is "
+                    "their total",
+                    *rank.rank, each));
   }
   return spans;
 }
@@ -201,6 +295,7 @@ KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* 
   run.source = ranks[0].source;
   run.accelerator = ranks[0].accelerator;
   note_ranges(ranks, run);
+  check_work(ranks, run);
   const bool found = ranks[0].style == KinetoStyle::named;
   if (found) drop_outer_messages(ranks);
   const std::vector<int> device_of = place_stages(ranks);
@@ -211,10 +306,12 @@ KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* 
   } else {
     align(ranks, run);
   }
+  check_order(ranks);
   if (run.source == RangeSource::cpu) {
     cut_waiting(ranks, run);
     divide_pairs(ranks, microbatches, run);
   }
+  note_share(ranks, run);
   fill(ranks, device_of, microbatches, run);
   run.transit = transits_of(ranks, microbatches);
   try {
