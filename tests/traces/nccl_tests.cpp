@@ -1,6 +1,8 @@
 // Are logs of nccl-tests read as they are, and refused with the line where they say nothing?
 #include "traces/nccl/tests_log.hpp"
 
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 
@@ -65,6 +67,39 @@ TEST_CASE("a log of several runs gives each, with the machines of its ranks") {
   CHECK(runs[1].ranks == 16);
   CHECK(runs[1].machines == 2);
   CHECK(runs[2].kind == CollectiveKind::all_reduce);
+}
+
+// all_gather_2x8.log without the lines of these ranks.
+std::string elided(const std::vector<int>& ranks) {
+  std::string text = source_text("tests/traces/nccl/all_gather_2x8.log");
+  for (const int rank : ranks) {
+    const std::size_t at = text.find(fmt::format("#  Rank {:2} ", rank));
+    REQUIRE(at != std::string::npos);
+    text.erase(at, text.find('\n', at) + 1 - at);
+  }
+  return text;
+}
+
+TEST_CASE("ranks are those that the list of devices numbers, whatever lines of it are left out") {
+  for (const std::vector<int>& ranks :
+       {std::vector{6, 7, 8}, {0}, {1, 2, 3, 4, 5}, {9, 10, 11, 12, 13, 14}}) {
+    const NcclTestsRun run = read(elided(ranks))[0];
+    CHECK(run.ranks == 16);
+    CHECK(run.machines == 2);
+  }
+  // Of a machine without any line nothing is known.
+  CHECK(contains(refused(elided({0, 1, 2, 3, 4, 5, 6, 7})).what(),
+                 "the list of devices of the run that begins at line 3 has 8 of the 16 ranks that "
+                 "it numbers (0 to 15), and the machines of the others are not known"));
+  // The last ranks leave no gap, but another ratio of the bandwidths.
+  for (const std::vector<int>& ranks : {std::vector{15}, {13, 14, 15}}) {
+    CHECK(contains(refused(elided(ranks)).what(), "give the whole list of devices"));
+  }
+  // A line that is there twice is one rank.
+  std::string twice = elided({});
+  const std::size_t at = twice.find("#  Rank  3 ");
+  twice.insert(at, twice.substr(at, twice.find('\n', at) + 1 - at));
+  CHECK(read(twice)[0].ranks == 16);
 }
 
 TEST_CASE("lines of mpirun and NCCL between the rows are skipped, and mpirun's tags") {

@@ -14,6 +14,7 @@
 #include "sim/names.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/terminal.hpp"
 #include "traces/native/measured_collectives.hpp"
@@ -71,6 +72,12 @@ std::vector<std::string> files_of(const AlikeRuns& runs) {
   return files;
 }
 
+// How far the law is off the times that it was fitted to.
+std::string residual_text(const AlphaBeta& fit) {
+  return fmt::format("fitted within {} on average and {} at {}", percent(fit.mean_error),
+                     percent(fit.worst_error), print(fit.worst));
+}
+
 FittedRuns fitted(const AlikeRuns& runs) {
   const NcclTestsRun& first = runs.front().run;
   std::vector<TimedSize> times;
@@ -104,14 +111,29 @@ FittedRuns fitted(const AlikeRuns& runs) {
   const std::string in = runs.size() > 1 ? fmt::format(" in {} runs", runs.size()) : "";
   const std::string on = first.device.empty() ? "" : ", " + first.device;
   const std::string by = first.version.empty() ? "" : ", " + first.version;
-  result.measured = {first.kind,
-                     first.ranks,
-                     first.machines,
-                     result.fit.alpha,
-                     result.fit.bandwidth,
-                     fmt::format("nccl-tests, {}: {} sizes{} from {} to {}{}{}", where,
-                                 times.size(), in, print(least), print(most), on, by)};
+  result.measured = {
+      first.kind,
+      first.ranks,
+      first.machines,
+      result.fit.alpha,
+      result.fit.bandwidth,
+      fmt::format("nccl-tests, {}: {} sizes{} from {} to {}, {}{}{}", where, times.size(), in,
+                  print(least), print(most), residual_text(result.fit), on, by)};
   return result;
+}
+
+constexpr double large_error = 0.1;
+
+// One law for all sizes does not follow a protocol that changes with the size.
+std::string residual_note(const FittedRuns& one) {
+  std::string text = fmt::format("note: {} among {} ranks: {}", name(one.measured.kind),
+                                 one.measured.ranks, residual_text(one.fit));
+  if (one.fit.worst_error > large_error) {
+    text +=
+        ", since the times follow no line of latency and bandwidth; measure the sizes that your "
+        "training sends, and no others";
+  }
+  return text + "\n";
 }
 
 std::string report(const std::vector<FittedRuns>& all) {
@@ -149,8 +171,17 @@ void import_nccl_tests(const NcclTestsFlags& flags) {
   }
   const bool to_stdout = flags.out.empty() || flags.out == "-";
   write_file(to_stdout ? "-" : flags.out, measured_collectives_json(measured));
-  if (to_stdout || flags.quiet) return;
+  if (flags.quiet) return;
+  if (to_stdout) {
+    for (const FittedRuns& one : all) {
+      show(stderr, "{}", wrapped(residual_note(one), text_width()));
+    }
+    return;
+  }
   show("{}", report(all));
+  for (const FittedRuns& one : all) {
+    if (one.fit.worst_error > large_error) print_wrapped(residual_note(one));
+  }
   for (const FittedRuns& one : all) {
     if (one.runs == 1) continue;
     print_wrapped(fmt::format("note: {} runs of {} among {} ranks are fitted together\n", one.runs,
