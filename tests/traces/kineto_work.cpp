@@ -121,6 +121,24 @@ TEST_CASE("work that autograd's operators do not hold is said, and refused where
   CHECK(noted(run_of(kernels(3 * ms)), "6.000 ms of kernels on rank 0 are in no forward"));
 }
 
+TEST_CASE("a reduction that outlasts its backward is no part of it, a collective between is") {
+  const std::string collective = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL";
+  const KinetoRun run = run_of(two_steps([&](auto& ranges, int step, std::int64_t start) {
+    add_passes(ranges, step, start, 3 * ms / 10, 3 * ms / 10);
+    const int id = 10 * step;
+    // Of tensor parallelism, between two products of the forward.
+    ranges.push_back({"gemm", start + ms, start + 3 * ms, "kernel", 7, id + 1});
+    ranges.push_back({collective, start + 3 * ms, start + 4 * ms, "kernel", 20, id + 1});
+    ranges.push_back({"gemm", start + 4 * ms, start + 5 * ms, "kernel", 7, id + 1});
+    // Of gradients, as DDP launches it from inside of the backward.
+    ranges.push_back({"gemm", start + 6 * ms, start + 14 * ms, "kernel", 7, id + 3});
+    ranges.push_back({collective, start + 10 * ms, start + 17 * ms, "kernel", 20, id + 3});
+  }));
+  CHECK(length(run, "0F0") == 4 * ms);
+  CHECK(length(run, "0B0") == 8 * ms);
+  CHECK(noted(run, "as reductions of gradients do, are left out there (6.000 ms in all ranks)"));
+}
+
 TEST_CASE("a range is one op of its lane") {
   const auto rule = [](const std::string& is) {
     return trace_error_of([&] {

@@ -70,6 +70,7 @@ class Assembler {
     rank_.source = run_.timed_on_gpu                                 ? RangeSource::gpu
                    : run_.has_kernels || rank_.traffic.accelerator() ? RangeSource::launches
                                                                      : RangeSource::cpu;
+    rank_.reductions = run_.reductions;
     if (rank_.style != KinetoStyle::operators || rank_.source == RangeSource::launches) return;
     rank_.work = run_.work;
     rank_.other_work = run_.other_work;

@@ -80,6 +80,7 @@ struct KinetoRank {
   std::vector<std::int64_t> step_lengths;
   std::int64_t work = 0;  // of operators or kernels in forwards and backwards that operators tell
   std::int64_t other_work = 0;  // of those in none of them, nor in an update
+  std::int64_t reductions = 0;  // time of collectives behind the last kernels of their ranges
 };
 
 /// A parsed annotation name: ops, or an action that is not an op and is left out.

@@ -19,10 +19,12 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
   std::int64_t outside = 0;
   std::int64_t without_gpu = 0;
   Time time{};
+  Time reductions{};
   for (const KinetoRank& rank : ranks) {
     left_out += rank.left_out;
     time += rank.left_out_time;
     outside += rank.outside;
+    reductions += kineto_time(rank.reductions);
     without_gpu += rank.without_gpu;
     if (rank.source == run.source) continue;
     throw TraceError(rank.file, "",
@@ -48,6 +50,12 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
   if (without_gpu > 0) {
     run.notes.push_back(
         fmt::format("{} ranges launched nothing on the GPU and are timed on the CPU", without_gpu));
+  }
+  if (reductions > Time{}) {
+    run.notes.push_back(
+        fmt::format("collectives that end behind the last kernels of their forwards and backwards, "
+                    "as reductions of gradients do, are left out there ({} in all ranks)",
+                    print(reductions)));
   }
   if (left_out > 0) {
     run.notes.push_back(
