@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -118,9 +119,13 @@ std::string files_of(const std::vector<KinetoRank>& ranks);
 /// Sorts by the rank that the profile names; where none is named, keeps the order of the files.
 void put_in_order(std::vector<KinetoRank>& ranks, KinetoRun& run);
 
-/// One-stage schedules do not name the stage: it is the position of the rank. Throws TraceError
-/// where the messages of the ranks, or their lack, show that they are no stages of one pipeline.
+/// One-stage schedules do not name the stage: it is the position of the rank, once check_messages()
+/// has nothing against it.
 void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run);
+
+/// Throws TraceError where ranks without named stages are no pipeline by their messages, or without
+/// any.
+void check_messages(const std::vector<KinetoRank>& ranks);
 
 /// Throws TraceError where ranks without named stages or messages are at work at the same time:
 /// stages wait for one another, replicas do not. Stages are numbered.
@@ -135,6 +140,18 @@ void settle_messages(std::vector<KinetoRank>& ranks, int stages, int microbatche
 
 /// By stage: the device that computes it.
 std::vector<int> place_stages(const std::vector<KinetoRank>& ranks);
+
+/// An optimizer step of one stage.
+struct UpdateSpan {
+  int step;
+  Op op;
+  std::int64_t start;
+  std::int64_t end;
+};
+/// The optimizer steps of a rank with these stages, in `steps` steps: none, with a note, where they
+/// are not those of whole stages.
+std::vector<UpdateSpan> updates_of(const KinetoRank& rank, const std::vector<int>& stages,
+                                   std::size_t steps, KinetoRun& run);
 
 /// Keeps the steps that are complete on every rank, numbered from 0; returns the micro-batches of
 /// each.
