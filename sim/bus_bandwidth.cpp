@@ -26,4 +26,16 @@ Time time_at_bus_bandwidth(CollectiveKind kind, int ranks, Bytes bytes, double b
   return from_seconds(bus_factor(kind, ranks) * static_cast<double>(bytes.count) / bandwidth);
 }
 
+std::optional<double> meeting_size(const MeasuredCollective& before,
+                                   const MeasuredCollective& next) {
+  const auto seconds_a_byte = [](const MeasuredCollective& line) {
+    if (line.bandwidth.is_unlimited()) return 0.0;
+    return bus_factor(line.kind, line.ranks) / static_cast<double>(line.bandwidth.bytes_per_second);
+  };
+  const double slope = seconds_a_byte(before) - seconds_a_byte(next);
+  const double latency = to_seconds(next.alpha - before.alpha);
+  if (slope == 0 || !(latency / slope > 0)) return std::nullopt;
+  return latency / slope;
+}
+
 }  // namespace stageline

@@ -1,6 +1,9 @@
 // The bus bandwidth of nccl-tests: a rate that does not depend on the number of ranks.
 #pragma once
 
+#include <optional>
+
+#include "sim/measured_collective.hpp"
 #include "sim/model.hpp"
 #include "sim/units.hpp"
 
@@ -16,5 +19,10 @@ double bus_bandwidth(CollectiveKind kind, int ranks, Bytes bytes, Time time);
 
 /// The time of that bus bandwidth, in bytes a second. Throws as from_seconds.
 Time time_at_bus_bandwidth(CollectiveKind kind, int ranks, Bytes bytes, double bandwidth);
+
+/// Several laws of one collective and group are lines, each up to the size where it and the next
+/// take the same time. That size, in bytes and above 0; empty where there is none.
+std::optional<double> meeting_size(const MeasuredCollective& before,
+                                   const MeasuredCollective& next);
 
 }  // namespace stageline

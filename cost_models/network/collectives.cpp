@@ -72,6 +72,21 @@ double seconds_of(const CollectivePace& pace, double links, Bytes bytes) {
   return to_seconds(pace.setup) + (rate == unbounded ? 0 : static_cast<double>(bytes.count) / rate);
 }
 
+// The line that holds for the size, of the group that `first` is the first one of.
+const MeasuredCollective* line_for(const Cluster& cluster, const MeasuredCollective& first,
+                                   Bytes bytes) {
+  const MeasuredCollective* own = &first;
+  for (const MeasuredCollective& next : cluster.collectives) {
+    if (&next <= &first || next.kind != first.kind || next.ranks != first.ranks ||
+        next.machines != first.machines) {
+      continue;
+    }
+    if (meeting_size(*own, next).value_or(0) > static_cast<double>(bytes.count)) break;
+    own = &next;
+  }
+  return own;
+}
+
 }  // namespace
 
 std::vector<std::string> collective_algorithms() {
@@ -132,7 +147,8 @@ CollectivePlan Collectives::plan(const Collective& collective) {
   Candidate best = chosen(collective, found);
   double rate = rate_of(best.pace, best.use->rate);
   Time setup = best.pace.setup;
-  if (const MeasuredCollective* const own = measured(collective.kind, found)) {
+  if (const MeasuredCollective* const first = measured(collective.kind, found)) {
+    const MeasuredCollective* const own = line_for(cluster_, *first, collective.bytes);
     setup = own->alpha;
     rate = own->bandwidth.is_unlimited() ? unbounded
                                          : static_cast<double>(own->bandwidth.bytes_per_second) /

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "cost_models/transformers/hugging_face_keys.hpp"
 #include "sim/errors.hpp"
@@ -375,6 +376,27 @@ constexpr std::array<Reader, 13> readers = {{
     {"bloom", read_bloom},
 }};
 
+// Letters in lower case, and digits.
+std::string letters_of(std::string_view type) {
+  std::string letters;
+  for (const char c : type) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) continue;
+    letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return letters;
+}
+
+// A suggestion where the type is a known one in another spelling. The nearest by letters is another
+// architecture: gemma is not gemma2, whose blocks have two more norms and a window.
+std::string respelled(const std::string& type) {
+  for (const Reader& reader : readers) {
+    if (letters_of(reader.type) == letters_of(type)) {
+      return fmt::format(" (did you mean \"{}\"?)", reader.type);
+    }
+  }
+  return "";
+}
+
 const Reader& reader_of(const Keys& keys) {
   if (!keys.has("model_type")) {
     keys.refuse("", "the key \"model_type\" is missing, which says how the others are read");
@@ -384,8 +406,7 @@ const Reader& reader_of(const Keys& keys) {
     if (reader.type == type) return reader;
   }
   keys.refuse("model_type", fmt::format("model_type \"{}\" is not known (there are {}){}", type,
-                                        fmt::join(hugging_face_types(), ", "),
-                                        did_you_mean(type, hugging_face_types())));
+                                        fmt::join(hugging_face_types(), ", "), respelled(type)));
 }
 
 }  // namespace

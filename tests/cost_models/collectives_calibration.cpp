@@ -1,4 +1,5 @@
 // α and β from measured times, and plans that use them.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,73 @@ TEST_CASE("a fit finds the law that times were made by") {
       }
     }
   }
+}
+
+// A protocol that changes with the size: 30 us and 100 GB/s below 8 MiB, a jump, 250 GB/s behind.
+std::vector<TimedSize> two_protocols() {
+  std::vector<TimedSize> times;
+  for (std::int64_t bytes = 8; bytes <= std::int64_t{1} << 32; bytes *= 2) {
+    const auto moved = 1.75 * static_cast<double>(bytes);
+    const double seconds = bytes < 8 * mebi ? 30e-6 + moved / 100e9 : 100e-6 + moved / 250e9;
+    times.push_back({Bytes{bytes}, from_seconds(seconds)});
+  }
+  return times;
+}
+
+TEST_CASE("one law is kept where it is near, and lines follow a protocol that changes") {
+  const auto noisy = law(CollectiveKind::all_reduce, 8, 86e-6, 228.2e9, {1.05, 0.96, 1.02, 0.95});
+  const MeasuredLines one = fit_lines(CollectiveKind::all_reduce, 8, noisy);
+  REQUIRE(one.lines.size() == 1);
+  CHECK(one.lines[0].alpha == fit_alpha_beta(CollectiveKind::all_reduce, 8, noisy).alpha);
+  CHECK(one.worst_error < 0.1);
+
+  const std::vector<TimedSize> times = two_protocols();
+  CHECK(fit_alpha_beta(CollectiveKind::all_reduce, 8, times).worst_error > 0.2);
+  const MeasuredLines lines = fit_lines(CollectiveKind::all_reduce, 8, times);
+  CHECK(lines.lines.size() == 3);  // before the jump, across it, behind it
+  CHECK(lines.worst_error < 0.05);
+  CHECK(lines.mean_error < 0.01);
+  CHECK(lines.lines[0].from == Bytes{});
+  CHECK(lines.lines[2].from == Bytes{8 * mebi});
+  CHECK(static_cast<double>(lines.lines[2].bandwidth.bytes_per_second) ==
+        doctest::Approx(250e9).epsilon(1e-6));
+
+  // As a cluster has them, they price each measured size, and those beyond.
+  Cluster cluster = cluster_of({1, 8, "h100"});
+  for (const MeasuredLines::Line& line : lines.lines) {
+    cluster.collectives.push_back(
+        {CollectiveKind::all_reduce, 8, 1, line.alpha, line.bandwidth, "a log"});
+  }
+  Routes routes(cluster);
+  Collectives collectives(cluster, routes);
+  const auto seconds = [&](Bytes bytes) {
+    const Collective asked{CollectiveKind::all_reduce, bytes, {test::ranks_to(8)}};
+    return to_seconds(alone(collectives.plan(asked).costs));
+  };
+  for (const TimedSize& one : times) {
+    CAPTURE(one.bytes.count);
+    CHECK(seconds(one.bytes) == doctest::Approx(to_seconds(one.time)).epsilon(0.05));
+  }
+  const Bytes beyond{std::int64_t{1} << 34};
+  CHECK(seconds(beyond) ==
+        doctest::Approx(100e-6 + 1.75 * static_cast<double>(beyond.count) / 250e9).epsilon(1e-3));
+}
+
+TEST_CASE("times that fall with the size, or several of one size, make no line of their own") {
+  std::vector<TimedSize> times = two_protocols();
+  for (std::size_t i = 0; i < 12; ++i)
+    times[i].time = from_seconds((31e-6) - 1e-8 * static_cast<double>(i));
+  const std::size_t once = times.size();
+  for (std::size_t i = 0; i < once; ++i) times.push_back(times[i]);
+  times.push_back(
+      {Bytes{std::int64_t{1} << 33}, from_seconds(29e-3)});  // no slower than half of it
+  const MeasuredLines lines = fit_lines(CollectiveKind::all_reduce, 8, times);
+  for (std::size_t i = 0; i < lines.lines.size(); ++i) {
+    CHECK(lines.lines[i].alpha >= Time{});
+    CHECK(lines.lines[i].bandwidth.bytes_per_second > 0);
+    if (i > 0) CHECK(lines.lines[i].from > lines.lines[i - 1].from);
+  }
+  CHECK(lines.worst == Bytes{std::int64_t{1} << 33});
 }
 
 TEST_CASE("a fit to noisy times is within the noise, and says how far off it is") {

@@ -425,6 +425,38 @@ TEST_CASE("sweeps: values with commas and quotes are quoted in CSV") {
   }
 }
 
+TEST_CASE("sweeps: a spreadsheet computes no cell, and the reader finds the value as it was") {
+  SweepSpec spec = read_sweep(R"({"format": "stageline-sweep 1",
+    "fixed": {"trace": "uniform:layers=8"}, "axes": {"link": ["1GB/s", "2GB/s"]}})");
+  const std::vector<std::pair<std::string, std::string>> cells{{"=1+2", "'=1+2"},
+                                                               {"+cmd", "'+cmd"},
+                                                               {"--devices 3", "'--devices 3"},
+                                                               {"@SUM(A1)", "'@SUM(A1)"},
+                                                               {"\t=1", "'\t=1"},
+                                                               {"=A1,B1", "\"'=A1,B1\""},
+                                                               {"-0.5", "-0.5"},
+                                                               {"+3e9", "+3e9"},
+                                                               {"-inf", "'-inf"},
+                                                               {"'=1", "''=1"},
+                                                               {"'a", "'a"},
+                                                               {"''", "'''"},
+                                                               {"a=1", "a=1"}};
+  for (const auto& one : cells) {
+    const std::string& text = one.first;
+    const std::string& cell = one.second;
+    CAPTURE(text);
+    SweepRow row;
+    row.number = 1;
+    row.values = {text};
+    row.why_not = text;
+    const std::string line = "1," + cell + ",,,,,," + cell + "\n";
+    CHECK(csv_line(spec, row) == line);
+    const auto columns = read_table(spec, csv_header(spec) + line, "it");
+    CHECK(columns[1].text == std::vector<std::string>{text});
+    CHECK(columns.back().text == std::vector<std::string>{text});
+  }
+}
+
 TEST_CASE("sweeps: the cells of an axis are numbers where all its values are") {
   const SweepSpec spec = read_sweep(R"({"format": "stageline-sweep 1", "draws": 2,
     "fixed": {"trace": "uniform:layers=8"},

@@ -283,8 +283,14 @@ TEST_CASE("the optimizer's step is that of its rank's stages") {
   ranges.push_back({"Optimizer.step#Adam.step", 9000, 9400});
   CHECK(updates(ranges, &note) == "0U0 7000 8000 1U0 8000 8400 ");
   ranges.push_back({"Optimizer.step#Adam.step", 9500, 9600});
+  CHECK(updates(ranges, &note) == "0U0 7000 7750 1U0 7750 8500 ");
+  CHECK(contains(note,
+                 "rank 0 has 3 Optimizer.step ranges a step: its 2 stages have equal shares "
+                 "of their total"));
+  ranges[3].start = 9450;  // a backward between two of them
+  ranges[3].end = 9480;
   CHECK(updates(ranges, &note).empty());
-  CHECK(contains(note, "rank 0 has 3 Optimizer.step ranges in a step and 2 stages"));
+  CHECK(contains(note, "rank 0 has 3 Optimizer.step ranges in a step with ops between them"));
 }
 
 TEST_CASE("a real profile of two ranks is read") {

@@ -1,6 +1,8 @@
 // Are logs of nccl-tests read as they are, and refused with the line where they say nothing?
 #include "traces/nccl/tests_log.hpp"
 
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 
@@ -65,6 +67,39 @@ TEST_CASE("a log of several runs gives each, with the machines of its ranks") {
   CHECK(runs[1].ranks == 16);
   CHECK(runs[1].machines == 2);
   CHECK(runs[2].kind == CollectiveKind::all_reduce);
+}
+
+// all_gather_2x8.log without the lines of these ranks.
+std::string elided(const std::vector<int>& ranks) {
+  std::string text = source_text("tests/traces/nccl/all_gather_2x8.log");
+  for (const int rank : ranks) {
+    const std::size_t at = text.find(fmt::format("#  Rank {:2} ", rank));
+    REQUIRE(at != std::string::npos);
+    text.erase(at, text.find('\n', at) + 1 - at);
+  }
+  return text;
+}
+
+TEST_CASE("ranks are those that the list of devices numbers, whatever lines of it are left out") {
+  for (const std::vector<int>& ranks :
+       {std::vector{6, 7, 8}, {0}, {1, 2, 3, 4, 5}, {9, 10, 11, 12, 13, 14}}) {
+    const NcclTestsRun run = read(elided(ranks))[0];
+    CHECK(run.ranks == 16);
+    CHECK(run.machines == 2);
+  }
+  // Of a machine without any line nothing is known.
+  CHECK(contains(refused(elided({0, 1, 2, 3, 4, 5, 6, 7})).what(),
+                 "the list of devices of the run that begins at line 3 has 8 of the 16 ranks that "
+                 "it numbers (0 to 15), and the machines of the others are not known"));
+  // The last ranks leave no gap, but another ratio of the bandwidths.
+  for (const std::vector<int>& ranks : {std::vector{15}, {13, 14, 15}}) {
+    CHECK(contains(refused(elided(ranks)).what(), "give the whole list of devices"));
+  }
+  // A line that is there twice is one rank.
+  std::string twice = elided({});
+  const std::size_t at = twice.find("#  Rank  3 ");
+  twice.insert(at, twice.substr(at, twice.find('\n', at) + 1 - at));
+  CHECK(read(twice)[0].ranks == 16);
 }
 
 TEST_CASE("lines of mpirun and NCCL between the rows are skipped, and mpirun's tags") {
@@ -176,22 +211,64 @@ TEST_CASE("what is no log is refused") {
   CHECK(contains(refused(replaced(text, "  579.7", "  5x9.7")).what(), "\"5x9.7\""));
 }
 
+std::vector<MeasuredCollective> read_entries(const std::vector<std::string>& texts) {
+  std::vector<MeasuredCollective> all;
+  const std::string file = "a.json";
+  for (const std::string& text : texts) {
+    const JsonValue tree = parse_json(text, file);
+    read_measured_collective(JsonNode(tree, "", file), all);
+  }
+  return all;
+}
+
+TEST_CASE("lines of a group begin where they meet, in the order of their sizes") {
+  // Of two ranks an all-reduce moves each byte once: 30 us and 1 us a MB up to 10 MB, 35 us and
+  // 0.5 us a MB up to 30 MB, 20 us and 1 us a MB from there on.
+  const auto line = [](const char* alpha, const char* bandwidth) {
+    return MeasuredCollective{CollectiveKind::all_reduce, 2, 1, parse_time(alpha),
+                              parse_bandwidth(bandwidth), ""};
+  };
+  const std::vector<MeasuredCollective> lines{line("30us", "1000GB/s"), line("35us", "2000GB/s"),
+                                              line("20us", "1000GB/s")};
+  const std::vector<std::string> texts = measured_collective_texts(lines);
+  CHECK(contains(texts[1], "\"from\": \"10000000B\""));
+  CHECK(contains(texts[2], "\"from\": \"30000000B\""));
+  CHECK(read_entries(texts) == lines);
+  // Rounded by hand, or as a number of bytes.
+  CHECK(read_entries({texts[0], replaced(texts[1], "10000000B", "10.05MB")}).size() == 2);
+  CHECK(read_entries({texts[0], replaced(texts[1], "\"10000000B\"", "10000000")}).size() == 2);
+  const auto refused_entries = [](const std::vector<std::string>& entries) {
+    return std::string(trace_error_of([&] { read_entries(entries); }).what());
+  };
+  CHECK(contains(refused_entries({texts[0], texts[0]}),
+                 "all_reduce of 2 ranks on 1 machine is there already; keep one of both, or give "
+                 "the size \"from\" which this one holds"));
+  CHECK(contains(refused_entries({texts[1]}), "at /from: this is the first line of all_reduce"));
+  CHECK(contains(refused_entries({texts[0], replaced(texts[1], "10000000B", "12MB")}),
+                 "take the same time at 10.00 MB; \"from\" is 12.00 MB"));
+  CHECK(contains(
+      refused_entries({texts[0], replaced(texts[0], "\"alpha", "\"from\": \"1MB\", \"alpha")}),
+      "take the same time at no size"));
+  CHECK(contains(refused_entries({texts[0], replaced(texts[2], "30000000B", "1MB")}),
+                 "take the same time at no size"));
+  // Behind 30 MB the second line has no place any more.
+  CHECK(contains(refused_entries({texts[1].substr(0, 1) +
+                                      replaced(texts[1], "\"from\": \"10000000B\",", "").substr(1),
+                                  texts[2], replaced(texts[1], "10000000B", "30000000B")}),
+                 "lines of a group are in the order of their sizes"));
+}
+
 TEST_CASE("measured collectives survive being written and read") {
   const MeasuredCollective gather{
       CollectiveKind::all_gather, 16,         2, parse_time("40.000123us"),
       Bandwidth{45'000'000'001},  "a \"log\""};
   for (MeasuredCollective measured :
        {gather, MeasuredCollective{CollectiveKind::all_reduce, 8, 1, {}, {}, ""}}) {
-    const std::string text = measured_collective_json(measured);
-    const std::string file = "a.json";
-    const JsonValue tree = parse_json(text, file);
-    CHECK(read_measured_collective(JsonNode(tree, "", file)) == measured);
+    const std::string text = measured_collective_texts({measured}).front();
+    CHECK(read_entries({text}) == std::vector<MeasuredCollective>{measured});
   }
   const auto refused_entry = [](const std::string& text) {
-    const std::string file = "a.json";
-    const JsonValue tree = parse_json(text, file);
-    return std::string(
-        trace_error_of([&] { read_measured_collective(JsonNode(tree, "", file)); }).what());
+    return std::string(trace_error_of([&] { read_entries({text}); }).what());
   };
   CHECK(contains(refused_entry(R"({"kind": "reduce", "ranks": 8, "alpha": "1us",
                                    "bandwidth": "1GB/s"})"),

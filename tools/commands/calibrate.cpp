@@ -71,9 +71,10 @@ PointsCalibration calibrated_on(const CalibrateFlags& flags) {
         "runs",
         flags.points));
   }
-  const std::vector<Point> points =
-      is_vtrain(csv) ? read_vtrain_runs(csv, flags.points) : read_points(csv, flags.points);
+  const PointsFile read =
+      is_vtrain(csv) ? read_vtrain_file(csv, flags.points) : read_points_file(csv, flags.points);
   CalibrateRequest request;
+  request.unread = read.unread;
   request.file = flags.points;
   request.device = flags.device;
   request.free = flags.free;
@@ -86,7 +87,7 @@ PointsCalibration calibrated_on(const CalibrateFlags& flags) {
   request.progress = [&](const std::string& doing, int simulations) {
     progress(doing, simulations);
   };
-  return calibrate_points(points, request);
+  return calibrate_points(read.points, request);
 }
 
 int run(const CalibrateFlags& flags) {

@@ -15,6 +15,7 @@
 #include "sim/names.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/terminal.hpp"
 #include "traces/native/measured_collectives.hpp"
@@ -38,10 +39,10 @@ struct ReadRun {
 // Of one collective among as many ranks on as many machines, for which a cluster has one law.
 using AlikeRuns = std::vector<ReadRun>;
 
-// The law of some runs that are alike.
+// The law of some runs that are alike, or the lines of one.
 struct FittedRuns {
-  AlphaBeta fit;
-  MeasuredCollective measured;
+  MeasuredLines fit;
+  std::vector<MeasuredCollective> measured;  // a line each
   std::size_t runs = 0;
 };
 
@@ -72,6 +73,12 @@ std::vector<std::string> files_of(const AlikeRuns& runs) {
   return files;
 }
 
+// How far the law is off the times that it was fitted to.
+std::string residual_text(const MeasuredLines& fit) {
+  return fmt::format("fitted within {} on average and {} at {}", percent(fit.mean_error),
+                     percent(fit.worst_error), print(fit.worst));
+}
+
 FittedRuns fitted(const AlikeRuns& runs) {
   const NcclTestsRun& first = runs.front().run;
   std::vector<TimedSize> times;
@@ -88,7 +95,7 @@ FittedRuns fitted(const AlikeRuns& runs) {
   result.runs = runs.size();
   const std::vector<std::string> files = files_of(runs);
   try {
-    result.fit = fit_alpha_beta(first.kind, first.ranks, times);
+    result.fit = fit_lines(first.kind, first.ranks, times);
   } catch (const UsageError& error) {
     const int from = first.rows.front().line;
     const int to = runs.back().run.rows.back().line;
@@ -105,32 +112,63 @@ FittedRuns fitted(const AlikeRuns& runs) {
   const std::string in = runs.size() > 1 ? fmt::format(" in {} runs", runs.size()) : "";
   const std::string on = first.device.empty() ? "" : ", " + first.device;
   const std::string by = first.version.empty() ? "" : ", " + first.version;
-  result.measured = {first.kind,
-                     first.ranks,
-                     first.machines,
-                     result.fit.alpha,
-                     result.fit.bandwidth,
-                     fmt::format("nccl-tests, {}: {} sizes{} from {} to {}{}{}", where,
-                                 times.size(), in, print(least), print(most), on, by)};
+  const std::string source =
+      fmt::format("nccl-tests, {}: {} sizes{} from {} to {}, {}{}{}", where, times.size(), in,
+                  print(least), print(most), residual_text(result.fit), on, by);
+  for (const MeasuredLines::Line& line : result.fit.lines) {
+    result.measured.push_back(
+        {first.kind, first.ranks, first.machines, line.alpha, line.bandwidth, source});
+  }
   return result;
+}
+
+std::string group_text(const FittedRuns& one) {
+  const MeasuredCollective& first = one.measured.front();
+  return fmt::format("{} among {} ranks", name(first.kind), first.ranks);
+}
+
+constexpr double large_error = 0.1;
+
+// How far the law is off, and where it is no law of all sizes.
+std::string residual_note(const FittedRuns& one) {
+  const std::string law = one.measured.size() > 1
+                              ? fmt::format(
+                                    " by {} lines, since no single latency and bandwidth is "
+                                    "near all sizes",
+                                    one.measured.size())
+                              : "";
+  const std::string advice =
+      one.fit.worst_error > large_error
+          ? "; measure the sizes that your training sends, several times, and no others"
+          : "";
+  return fmt::format("note: {}: {}{}{}\n", group_text(one), residual_text(one.fit), law, advice);
 }
 
 std::string report(const std::vector<FittedRuns>& all) {
   std::vector<std::vector<std::string>> rows;
+  const bool lines = std::any_of(all.begin(), all.end(),
+                                 [](const FittedRuns& one) { return one.measured.size() > 1; });
   for (const FittedRuns& one : all) {
-    rows.push_back({std::string(name(one.measured.kind)), fmt::format("{}", one.measured.ranks),
-                    fmt::format("{}", one.measured.machines), print(one.fit.alpha),
-                    print(one.fit.bandwidth), percent(one.fit.mean_error),
-                    fmt::format("{} at {}", percent(one.fit.worst_error), print(one.fit.worst))});
+    for (std::size_t i = 0; i < one.measured.size(); ++i) {
+      const MeasuredCollective& line = one.measured[i];
+      std::vector<std::string> row{std::string(name(line.kind)), fmt::format("{}", line.ranks),
+                                   fmt::format("{}", line.machines)};
+      if (lines) row.push_back(i == 0 ? "" : print(one.fit.lines[i].from));
+      row.push_back(print(line.alpha));
+      row.push_back(print(line.bandwidth));
+      const bool first = i == 0;  // errors are those of all lines
+      row.push_back(first ? percent(one.fit.mean_error) : "");
+      row.push_back(
+          first ? fmt::format("{} at {}", percent(one.fit.worst_error), print(one.fit.worst)) : "");
+      rows.push_back(std::move(row));
+    }
   }
-  return table({{"collective", true},
-                {"ranks"},
-                {"machines"},
-                {"latency"},
-                {"bus bandwidth"},
-                {"mean error"},
-                {"worst error"}},
-               rows);
+  std::vector<Column> columns{{"collective", true}, {"ranks"}, {"machines"}};
+  if (lines) columns.push_back({"from"});
+  for (const char* const title : {"latency", "bus bandwidth", "mean error", "worst error"}) {
+    columns.push_back({title});
+  }
+  return table(columns, rows);
 }
 
 void import_nccl_tests(const NcclTestsFlags& flags) {
@@ -146,16 +184,27 @@ void import_nccl_tests(const NcclTestsFlags& flags) {
   std::vector<MeasuredCollective> measured;
   for (const AlikeRuns& alike : runs) {
     all.push_back(fitted(alike));
-    measured.push_back(all.back().measured);
+    measured.insert(measured.end(), all.back().measured.begin(), all.back().measured.end());
   }
   const bool to_stdout = flags.out.empty() || flags.out == "-";
   write_file(to_stdout ? "-" : flags.out, measured_collectives_json(measured));
-  if (to_stdout || flags.quiet) return;
+  if (flags.quiet) return;
+  if (to_stdout) {
+    for (const FittedRuns& one : all) {
+      show(stderr, "{}", wrapped(residual_note(one), text_width()));
+    }
+    return;
+  }
   show("{}", report(all));
   for (const FittedRuns& one : all) {
+    if (one.measured.size() > 1 || one.fit.worst_error > large_error) {
+      print_wrapped(residual_note(one));
+    }
+  }
+  for (const FittedRuns& one : all) {
     if (one.runs == 1) continue;
-    print_wrapped(fmt::format("note: {} runs of {} among {} ranks are fitted together\n", one.runs,
-                              name(one.measured.kind), one.measured.ranks));
+    print_wrapped(
+        fmt::format("note: {} runs of {} are fitted together\n", one.runs, group_text(one)));
   }
   print_wrapped(
       fmt::format("wrote {}: put its \"collectives\" into your cluster file\n", flags.out));
@@ -174,7 +223,8 @@ void add(Flags command) {
       "Example:\n  all_reduce_perf -b 1M -e 1G -f 2 -g 8 | tee reduce.log\n  stageline import "
       "nccl-tests reduce.log --out collectives.json\n"
       "The latency and bandwidth of each collective and number of ranks, by least squares on the "
-      "logarithms of the times out of place. A cluster file that holds them under \"collectives\" "
+      "logarithms of the times out of place; where one law is more than 10 % off, lines from one "
+      "size to another. A cluster file that holds them under \"collectives\" "
       "uses them instead of built-in constants.");
   command.runs([flags] {
     import_nccl_tests(*flags);

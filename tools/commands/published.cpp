@@ -77,20 +77,26 @@ int published(const PublishedFlags& flags) {
     print_wrapped(composition_text(compose_vtrain(csv, flags.points)));
     return 0;
   }
-  const std::vector<Point> points = of_source(
-      is_vtrain(csv) ? read_vtrain_runs(csv, flags.points) : read_points(csv, flags.points),
-      flags.source);
-  const std::vector<JudgedPoint> judged = judge_points(points, request);
-  if (!flags.json.empty()) write_file(flags.json, published_json(judged));
+  PointsFile read =
+      is_vtrain(csv) ? read_vtrain_file(csv, flags.points) : read_points_file(csv, flags.points);
+  const std::size_t rows = read.points.size();
+  const std::vector<JudgedPoint> judged =
+      judge_points(of_source(std::move(read.points), flags.source), request);
+  const std::string unread = unread_text(read.unread, rows, text_width());
+  if (!flags.json.empty()) write_file(flags.json, published_json(judged, read.unread));
   if (!flags.markdown.empty()) {
-    write_file(flags.markdown, published_markdown(judged, flags.points));
+    write_file(flags.markdown, published_markdown(judged, flags.points, read.unread));
   }
   if (any_picture(flags.svg)) {
     write_pictures(flags.svg, published_svg(judged, svg_options(flags.svg)));
   }
-  if (silent) return 0;
+  if (silent) {
+    if (!unread.empty()) fmt::print(stderr, "{}", unread);
+    return 0;
+  }
   if (flags.rows) show("{}\n", published_rows_text(judged, text_width()));
   show("{}", published_text(judged, text_width()));
+  if (!unread.empty()) show("\n{}", unread);
   return 0;
 }
 

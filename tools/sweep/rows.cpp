@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "tools/base/csv_cell.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/compare/trial.hpp"
 #include "tools/inputs/setting_alike.hpp"
@@ -33,13 +34,6 @@ std::string key_of(const std::vector<SettingWord>& words, Decides decides) {
     if (decides(word.key)) key += word.key + "=" + word.text + '\0';
   }
   return key;
-}
-
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
 }
 
 // Whether rows have columns of a distribution, or of one scenario.
@@ -321,14 +315,16 @@ std::vector<std::string> sweep_columns(const SweepSpec& spec) {
 
 std::string csv_header(const SweepSpec& spec) {
   std::string line;
-  for (const std::string& name : sweep_columns(spec)) line += (line.empty() ? "" : ",") + name;
+  for (const std::string& name : sweep_columns(spec)) {
+    line += (line.empty() ? "" : ",") + csv_cell(name);
+  }
   return line + "\n";
 }
 
 std::string csv_line(const SweepSpec& spec, const SweepRow& row) {
   const auto whole = [](std::int64_t value) { return fmt::format(",{}", value); };
   std::string line = fmt::format("{}", row.number);
-  for (const std::string& value : row.values) line += "," + quoted(value);
+  for (const std::string& value : row.values) line += "," + csv_cell(value);
   if (row.verdict) {
     const Verdict& verdict = *row.verdict;
     line += fmt::format(",{},{},{}", verdict.step.count(), verdict.throughput, verdict.bubble);
@@ -348,7 +344,7 @@ std::string csv_line(const SweepSpec& spec, const SweepRow& row) {
       line += d ? whole(((*d).*time).count()) : ",";
     }
   }
-  return line + "," + quoted(row.why_not) + "\n";
+  return line + "," + csv_cell(row.why_not) + "\n";
 }
 
 }  // namespace stageline

@@ -8,6 +8,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
+#include "tools/base/csv_cell.hpp"
 #include "tools/sweep/rows.hpp"
 
 namespace stageline {
@@ -83,7 +84,7 @@ bool add(SweepColumn& column, std::string cell) {
   column.there.push_back(cell.empty() ? 0 : 1);
   if (column.form == CellForm::whole) return add_number(column.whole, cell);
   if (column.form == CellForm::real) return add_number(column.real, cell);
-  column.text.push_back(std::move(cell));
+  column.text.push_back(text_of_cell(std::move(cell)));
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <string_view>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -87,6 +88,14 @@ std::string bounded(std::int64_t nanoseconds, bool from_below) {
                      earlier ? "earlier" : "later");
 }
 
+// Where ranges do not name their stage, the ranks may as well be replicas.
+std::string_view contradiction(const std::vector<KinetoRank>& ranks) {
+  return ranks[0].named_by_stage
+             ? "so these are not profiles of one run"
+             : "so these are not profiles of one run, or not of its stages in the order of their "
+               "ranks (replicas of data parallelism are none)";
+}
+
 [[noreturn]] void refuse(const std::vector<KinetoRank>& ranks, const std::vector<Bound>& bounds) {
   const Bound* there = nullptr;  // of those two that contradict each other most
   const Bound* back = nullptr;
@@ -103,8 +112,8 @@ std::string bounded(std::int64_t nanoseconds, bool from_below) {
     for (const KinetoRank& rank : ranks) all += (all.empty() ? "" : ", ") + when(rank);
     throw TraceError(files_of(ranks), "",
                      fmt::format("no shift of the clocks lets every message arrive after it was "
-                                 "sent, so these are not profiles of one run: {}",
-                                 all));
+                                 "sent, {}: {}",
+                                 contradiction(ranks), all));
   }
   const KinetoRank& from = rank_at(ranks, there->tightest->from);
   const KinetoRank& to = rank_at(ranks, there->tightest->to);
@@ -116,10 +125,10 @@ std::string bounded(std::int64_t nanoseconds, bool from_below) {
   throw TraceError(
       to.file, "",
       fmt::format("no shift of the clocks lets every message arrive after it was sent: for {} its "
-                  "clock must be {}, for {} of {} {}, so these are not profiles of one run; {}, {}",
+                  "clock must be {}, for {} of {} {}, {}; {}, {}",
                   reads(*there), bounded(there->least, true), reads(*back),
-                  rank_at(ranks, back->tightest->to).file, bounded(-back->least, false), when(from),
-                  when(to)));
+                  rank_at(ranks, back->tightest->to).file, bounded(-back->least, false),
+                  contradiction(ranks), when(from), when(to)));
 }
 
 // Ranks of one run are at work together.

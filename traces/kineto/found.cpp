@@ -52,7 +52,10 @@ class Assembler {
       : run_(run), times_(times), rank_(rank) {}
 
   void assemble() {
-    for (const FoundStep& step : run_.steps) rank_.steps.push_back(step.number);
+    for (const FoundStep& step : run_.steps) {
+      rank_.steps.push_back(step.number);
+      rank_.step_lengths.push_back(step.stretch.end - step.stretch.start);
+    }
     settle_source();
     settle_stages();
     microbatch_of_.resize(run_.ranges.size());
@@ -64,9 +67,13 @@ class Assembler {
 
  private:
   void settle_source() {
-    rank_.source = run_.timed_on_gpu  ? RangeSource::gpu
-                   : run_.has_kernels ? RangeSource::launches
-                                      : RangeSource::cpu;
+    rank_.source = run_.timed_on_gpu                                 ? RangeSource::gpu
+                   : run_.has_kernels || rank_.traffic.accelerator() ? RangeSource::launches
+                                                                     : RangeSource::cpu;
+    rank_.reductions = run_.reductions;
+    if (rank_.style != KinetoStyle::operators || rank_.source == RangeSource::launches) return;
+    rank_.work = run_.work;
+    rank_.other_work = run_.other_work;
   }
 
   // Where some names tell the stage, the others are of the rank's only one.

@@ -37,6 +37,11 @@ struct FoundRun {
   std::vector<KinetoStretch> receives;  // of the backend: each ends when its message has arrived
   bool has_kernels = false;
   bool timed_on_gpu = false;  // on_gpu is filled in where a range launched kernels
+  // Of kernels, or of operators where there are none: time in forwards and backwards, and in no
+  // range. Of operators it is filled in where ranges were found by them.
+  std::int64_t work = 0;
+  std::int64_t other_work = 0;
+  std::int64_t reductions = 0;  // time of collectives behind the last kernels of their ranges
 };
 
 /// Names of ranges by how often they occur, for messages.
@@ -53,7 +58,8 @@ bool find_by_names(const std::string& file, const std::string& json,
 bool find_by_operators(const std::string& file, const std::string& json, KinetoRank& rank);
 
 /// Fills in on_gpu from the kernels that the operators inside each range launched: those of NCCL
-/// for messages, the others for all else. `receives` becomes NCCL's send and receive kernels.
+/// for messages, those that are not NCCL's for all else. `receives` becomes NCCL's send and receive
+/// kernels.
 void time_by_kernels(const std::string& file, const std::string& json, const ProfileTimes& times,
                      FoundRun& run);
 

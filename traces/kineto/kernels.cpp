@@ -4,6 +4,8 @@
 //          |linear||relu|             |linear|         that launched it, and the operator begins
 //   GPU         |gemm| |relu|               |gemm|     inside a range
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -15,6 +17,7 @@ namespace {
 struct Kernel {
   std::string launched_by;  // External id
   KinetoStretch time;
+  bool of_nccl = false;
   bool message = false;
 };
 
@@ -44,11 +47,19 @@ class KernelReader {
 
   void read(const std::string& file, const std::string& json) {
     scan_trace_events(json, file, [&](const TraceEvent& event) { look_at(event); });
+    std::int64_t work = 0;
+    std::int64_t other_work = 0;
     for (const Kernel& kernel : kernels_) {
       const auto at = range_of_.find(kernel.launched_by);
-      if (at != range_of_.end()) join(kernel, at->second);
+      const bool collective = kernel.of_nccl && !kernel.message;
+      if (at != range_of_.end() && !collective) join(kernel, at->second);
+      if (kernel.of_nccl) continue;
+      (at == range_of_.end() ? other_work : work) += kernel.time.end - kernel.time.start;
     }
     if (!run_.timed_on_gpu) return;
+    run_.work = work;
+    run_.other_work = other_work;
+    measure_reductions();
     run_.receives.clear();
     for (const Kernel& kernel : kernels_) {
       if (kernel.message) run_.receives.push_back(kernel.time);
@@ -60,8 +71,7 @@ class KernelReader {
  private:
   void look_at(const TraceEvent& event) {
     if (event.phase != "X") return;
-    const bool kernel = event.category == "kernel" || event.category == "gpu_memcpy" ||
-                        event.category == "gpu_memset";
+    const bool kernel = is_on_device(event);
     if (!kernel && (event.category != "cpu_op" || event.external_id.empty())) return;
     std::int64_t start = times_.start(event);
     start += times_.counted_from(start);
@@ -71,9 +81,10 @@ class KernelReader {
       return;
     }
     // ncclDevKernel_SendRecv, ncclKernel_SendRecv_RING_SIMPLE_… before NCCL 2.19
-    const bool message =
-        event.name.starts_with("nccl") && event.name.find("SendRecv") != std::string::npos;
-    kernels_.push_back({event.external_id, {start, start + times_.duration(event)}, message});
+    const bool of_nccl = event.name.starts_with("nccl");
+    const bool message = of_nccl && event.name.find("SendRecv") != std::string::npos;
+    kernels_.push_back(
+        {event.external_id, {start, start + times_.duration(event)}, of_nccl, message});
   }
 
   // The range inside of which the moment is; the number of ranges where there is none.
@@ -97,6 +108,23 @@ class KernelReader {
       range.on_gpu->start = std::min(range.on_gpu->start, kernel.time.start);
       range.on_gpu->end = std::max(range.on_gpu->end, kernel.time.end);
       if (!kernel.message) run_.timed_on_gpu = true;
+    }
+  }
+
+  // Collectives between the kernels of a pass are in it (tensor parallelism); those that outlast
+  // them reduce its gradients, beside it and behind.
+  void measure_reductions() {
+    std::map<std::size_t, std::int64_t> ends;  // by range: of its last collective
+    for (const Kernel& kernel : kernels_) {
+      if (!kernel.of_nccl || kernel.message) continue;
+      const auto at = range_of_.find(kernel.launched_by);
+      if (at == range_of_.end() || is_message(run_.ranges[at->second].meaning)) continue;
+      std::int64_t& end = ends.try_emplace(at->second, kernel.time.end).first->second;
+      end = std::max(end, kernel.time.end);
+    }
+    for (const auto& [at, end] : ends) {
+      const std::optional<KinetoStretch>& pass = run_.ranges[at].on_gpu;
+      if (pass) run_.reductions += std::max<std::int64_t>(0, end - pass->end);
     }
   }
 

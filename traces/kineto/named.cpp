@@ -35,14 +35,18 @@ class NameFinder {
       : file_(file), candidates_(candidates), times_(file) {}
 
   bool find(const std::string& json, KinetoRank& rank, NameCounts& seen) {
-    const TraceHead head =
-        scan_trace_events(json, file_, [&](const TraceEvent& event) { keep(event); });
+    KinetoTraffic traffic;
+    const TraceHead head = scan_trace_events(json, file_, [&](const TraceEvent& event) {
+      keep(event);
+      traffic.look_at(event, times_);
+    });
     times_.read_head(head, rank);
     const std::size_t chosen = choose();
     if (chosen == candidates_.size()) {
       seen = most_frequent();
       return false;
     }
+    rank.traffic = traffic;
     rank.names = candidates_[chosen]->title();
     rank.style = KinetoStyle::named;
     for (std::vector<NamedEvent>* const list : {&cpu_, &gpu_}) settle(*list);
@@ -61,7 +65,7 @@ class NameFinder {
  private:
   void keep(const TraceEvent& event) {
     if (event.phase != "X") return;
-    if (event.category == "kernel") has_kernels_ = true;
+    if (is_kernel(event)) has_kernels_ = true;
     const bool annotation = event.category == "user_annotation" || event.category == "nvtx";
     const bool on_gpu = event.category == "gpu_user_annotation" || event.category == "nvtx-kernel";
     if (!annotation && !on_gpu && event.category != "python_function") return;

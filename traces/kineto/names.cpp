@@ -260,6 +260,47 @@ RangeMeaning meaning_of(const JsonNode& node) {
   return *meaning;
 }
 
+std::string_view word_of(RangeMeaning meaning) {
+  const auto* const found = std::find_if(
+      words.begin(), words.end(), [meaning](const auto& word) { return word.second == meaning; });
+  return found->first;  // every meaning has one
+}
+
+bool is_op_of_compute(RangeMeaning meaning) {
+  switch (meaning) {
+    case RangeMeaning::forward:
+    case RangeMeaning::backward:
+    case RangeMeaning::input_grad:
+    case RangeMeaning::weight_grad:
+    case RangeMeaning::recompute:
+    case RangeMeaning::optimizer:
+      return true;
+    case RangeMeaning::send_forward:
+    case RangeMeaning::receive_forward:
+    case RangeMeaning::send_backward:
+    case RangeMeaning::receive_backward:
+    case RangeMeaning::ignored:
+    case RangeMeaning::interleaved:
+      return false;
+  }
+  return false;  // unreachable; g++ requires it
+}
+
+// Each meaning of a range has the whole of its time: messages may, ops of one lane would count it
+// several times.
+void check_together(const std::vector<RangeMeaning>& meanings, const JsonNode& is) {
+  for (std::size_t i = 0; i < meanings.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool both = is_op_of_compute(meanings[i]) && is_op_of_compute(meanings[j]);
+      if (!both && meanings[i] != meanings[j]) continue;
+      is.refuse(fmt::format(
+          "one range cannot be {} and {}: its time would count twice; name a range for each, inside "
+          "of this one, and leave this one out",
+          word_of(meanings[j]), word_of(meanings[i])));
+    }
+  }
+}
+
 NameRule rule_of(const JsonNode& node) {
   node.check_keys({"pattern", "is"}, {});
   std::vector<RangeMeaning> meanings;
@@ -267,6 +308,7 @@ NameRule rule_of(const JsonNode& node) {
   if (is.is_list()) {
     for (const JsonNode& one : is.items()) meanings.push_back(meaning_of(one));
     if (meanings.empty()) is.refuse("a rule needs at least one meaning");
+    check_together(meanings, is);
   } else {
     meanings.push_back(meaning_of(is));
   }

@@ -61,14 +61,17 @@ class OperatorFinder {
   explicit OperatorFinder(const std::string& file) : file_(file), times_(file) {}
 
   bool find(const std::string& json, KinetoRank& rank) {
-    const TraceHead head =
-        scan_trace_events(json, file_, [&](const TraceEvent& event) { keep(event); });
+    const TraceHead head = scan_trace_events(json, file_, [&](const TraceEvent& event) {
+      keep(event);
+      rank.traffic.look_at(event, times_);
+    });
     times_.read_head(head, rank);
     settle();
     keep_outermost();
     find_forwards();
     find_backwards();
     if (!make_ranges()) return false;
+    measure_work();
     run_.has_kernels = has_kernels_;
     if (has_kernels_) time_by_kernels(file_, json, times_, run_);
     rank.style = KinetoStyle::operators;
@@ -79,7 +82,7 @@ class OperatorFinder {
  private:
   void keep(const TraceEvent& event) {
     if (event.phase != "X") return;
-    if (event.category == "kernel") has_kernels_ = true;
+    if (is_kernel(event)) has_kernels_ = true;
     const bool annotation = event.category == "user_annotation";
     if (!annotation && event.category != "cpu_op") return;
     Operator op;
@@ -268,6 +271,31 @@ class OperatorFinder {
       run_.ranges.push_back(one.range);
     }
     return true;
+  }
+
+  // Operators without a number, of an extension say, belong to no pass, however long they take.
+  void measure_work() {
+    std::vector<KinetoStretch> passes;
+    for (const Pass& pass : passes_) {
+      if (!pass.forward || !pass.backward) continue;
+      passes.push_back(*pass.forward);
+      passes.push_back(*pass.backward);
+    }
+    std::sort(passes.begin(), passes.end(),
+              [](const KinetoStretch& a, const KinetoStretch& b) { return a.start < b.start; });
+    std::int64_t until = std::numeric_limits<std::int64_t>::min();
+    for (KinetoStretch& pass : passes) {
+      run_.work += std::max<std::int64_t>(0, pass.end - std::max(pass.start, until));
+      pass.end = until = std::max(until, pass.end);  // the latest end of those that began
+    }
+    for (const Operator& op : operators_) {
+      if (op.role == Role::separator) continue;
+      const auto after = std::upper_bound(
+          passes.begin(), passes.end(), op.time.start,
+          [](std::int64_t at, const KinetoStretch& pass) { return at < pass.start; });
+      if (after != passes.begin() && op.time.start <= std::prev(after)->end) continue;
+      run_.other_work += op.time.end - op.time.start;
+    }
   }
 
   const std::string& file_;

@@ -50,8 +50,10 @@ class RankReader {
   explicit RankReader(const std::string& file) : times_(file) { rank_.file = file; }
 
   std::optional<KinetoRank> read(const std::string& json) {
-    const TraceHead head =
-        scan_trace_events(json, rank_.file, [&](const TraceEvent& event) { keep(event); });
+    const TraceHead head = scan_trace_events(json, rank_.file, [&](const TraceEvent& event) {
+      keep(event);
+      rank_.traffic.look_at(event, times_);
+    });
     const bool any = std::any_of(cpu_.begin(), cpu_.end(), [](const Annotation& a) {
       return !a.name.starts_with(update_prefix);
     });
@@ -78,7 +80,6 @@ class RankReader {
  private:
   void keep(const TraceEvent& event) {
     if (event.phase != "X") return;
-    if (event.category == "kernel") has_kernels_ = true;
     const bool on_gpu = event.category == "gpu_user_annotation";
     if (!on_gpu && event.category != "user_annotation") return;
     const bool op = event.name.starts_with(action_prefix) || parse_plain(event.name) ||
@@ -127,6 +128,7 @@ class RankReader {
   void number_steps() {
     for (const Annotation& step : steps_) {
       rank_.steps.push_back(times_.step_number(step.name, step.index, rank_.steps));
+      rank_.step_lengths.push_back(step.end - step.start);
     }
   }
 
@@ -165,9 +167,9 @@ class RankReader {
     const bool ops_on_gpu = std::any_of(gpu_.begin(), gpu_.end(), [](const Annotation& range) {
       return !range.name.starts_with(update_prefix);
     });
-    rank_.source = ops_on_gpu     ? RangeSource::gpu
-                   : has_kernels_ ? RangeSource::launches
-                                  : RangeSource::cpu;
+    rank_.source = ops_on_gpu                    ? RangeSource::gpu
+                   : rank_.traffic.accelerator() ? RangeSource::launches
+                                                 : RangeSource::cpu;
   }
 
   // The first of the backend's ranges that begins inside; each of them belongs to one range.
@@ -299,7 +301,6 @@ class RankReader {
   ProfileTimes times_;
   KinetoRank rank_;
   std::vector<Pair> pairs_;  // in order of start
-  bool has_kernels_ = false;
   bool joined_by_id_ = false;
   std::vector<Annotation> cpu_;
   std::vector<Annotation> gpu_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "sim/op.hpp"
 #include "traces/kineto/names.hpp"
+#include "traces/kineto/traffic.hpp"
 #include "traces/timelines.hpp"
 
 namespace stageline {
@@ -74,6 +76,12 @@ struct KinetoRank {
   std::int64_t without_gpu = 0;  // ranges that launched no kernels and are timed by the CPU
   bool counted = false;          // some ops have their place in the step as their micro-batch
   bool one_step = false;         // nothing in the profile separates steps
+  KinetoTraffic traffic;
+  // Parallel to steps where the profile has ProfilerStep ranges, else empty: how long each lasted.
+  std::vector<std::int64_t> step_lengths;
+  std::int64_t work = 0;  // of operators or kernels in forwards and backwards that operators tell
+  std::int64_t other_work = 0;  // of those in none of them, nor in an update
+  std::int64_t reductions = 0;  // time of collectives behind the last kernels of their ranges
 };
 
 /// A parsed annotation name: ops, or an action that is not an op and is left out.
@@ -111,8 +119,17 @@ std::string files_of(const std::vector<KinetoRank>& ranks);
 /// Sorts by the rank that the profile names; where none is named, keeps the order of the files.
 void put_in_order(std::vector<KinetoRank>& ranks, KinetoRun& run);
 
-/// One-stage schedules do not name the stage: it is the position of the rank.
+/// One-stage schedules do not name the stage: it is the position of the rank, once check_messages()
+/// has nothing against it.
 void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run);
+
+/// Throws TraceError where ranks without named stages are no pipeline by their messages, or without
+/// any.
+void check_messages(const std::vector<KinetoRank>& ranks);
+
+/// Throws TraceError where ranks without named stages or messages are at work at the same time:
+/// stages wait for one another, replicas do not. Stages are numbered.
+void check_order(const std::vector<KinetoRank>& ranks);
 
 /// Leaves out the messages that the first and the last stage have no neighbour for: their functions
 /// are called there too, and do nothing.
@@ -123,6 +140,18 @@ void settle_messages(std::vector<KinetoRank>& ranks, int stages, int microbatche
 
 /// By stage: the device that computes it.
 std::vector<int> place_stages(const std::vector<KinetoRank>& ranks);
+
+/// An optimizer step of one stage.
+struct UpdateSpan {
+  int step;
+  Op op;
+  std::int64_t start;
+  std::int64_t end;
+};
+/// The optimizer steps of a rank with these stages, in `steps` steps: none, with a note, where they
+/// are not those of whole stages.
+std::vector<UpdateSpan> updates_of(const KinetoRank& rank, const std::vector<int>& stages,
+                                   std::size_t steps, KinetoRun& run);
 
 /// Keeps the steps that are complete on every rank, numbered from 0; returns the micro-batches of
 /// each.

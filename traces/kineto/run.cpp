@@ -18,10 +18,12 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
   std::int64_t outside = 0;
   std::int64_t without_gpu = 0;
   Time time{};
+  Time reductions{};
   for (const KinetoRank& rank : ranks) {
     left_out += rank.left_out;
     time += rank.left_out_time;
     outside += rank.outside;
+    reductions += kineto_time(rank.reductions);
     without_gpu += rank.without_gpu;
     if (rank.source == run.source) continue;
     throw TraceError(rank.file, "",
@@ -39,13 +41,20 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
       break;
     case RangeSource::launches:
       run.notes.emplace_back(
-          "the profiles have kernels but no gpu_user_annotation of the ranges: times are those of "
-          "LAUNCHING the work from the CPU, not of the work; clocks are used as recorded");
+          "the profiles show an accelerator, but not when each range was on it (kernels with "
+          "External id, or gpu_user_annotation): times are those of LAUNCHING the work from the "
+          "CPU, not of the work; clocks are used as recorded");
       break;
   }
   if (without_gpu > 0) {
     run.notes.push_back(
         fmt::format("{} ranges launched nothing on the GPU and are timed on the CPU", without_gpu));
+  }
+  if (reductions > Time{}) {
+    run.notes.push_back(
+        fmt::format("collectives that end behind the last kernels of their forwards and backwards, "
+                    "as reductions of gradients do, are left out there ({} in all ranks)",
+                    print(reductions)));
   }
   if (left_out > 0) {
     run.notes.push_back(
@@ -58,51 +67,59 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
   }
 }
 
-// An optimizer step covers all stages of its rank in equal shares, or one stage each.
-struct UpdateSpan {
-  int step;
-  Op op;
-  std::int64_t start;
-  std::int64_t end;
-};
-std::vector<UpdateSpan> updates_of(const KinetoRank& rank, const std::vector<int>& stages,
-                                   std::size_t steps, KinetoRun& run) {
-  std::vector<std::vector<KinetoUpdate>> by_step(steps);
-  for (const KinetoUpdate& update : rank.updates) {
-    nth(by_step, update.step).push_back(update);
+// Forwards and backwards that are found by autograd's operators hold what autograd knows of alone:
+// not what an extension runs beside it.
+void check_work(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
+  const KinetoRank* most = nullptr;
+  const auto share = [](const KinetoRank& rank) {
+    return static_cast<double>(rank.other_work) / static_cast<double>(rank.work);
+  };
+  for (const KinetoRank& rank : ranks) {
+    if (rank.work > 0 && (most == nullptr || share(rank) > share(*most))) most = &rank;
   }
-  if (stages.size() > 1 && steps > 0 && by_step[0].size() == 1) {
-    run.notes.push_back(fmt::format(
-        "rank {} has one Optimizer.step range a step: its {} stages have equal shares of it",
-        *rank.rank, stages.size()));
+  if (most == nullptr) return;
+  const std::string what = most->source == RangeSource::gpu ? "kernels" : "operators";
+  if (most->other_work > most->work) {
+    throw TraceError(
+        most->file, "",
+        fmt::format("the forwards and backwards of autograd's operators have {} of {}, and {} of "
+                    "{} are in neither, so these are not the passes of the model; name the ranges "
+                    "of its forwards and backwards (record_function, import kineto --names FILE)",
+                    print(kineto_time(most->work)), what, print(kineto_time(most->other_work)),
+                    what));
   }
-  std::vector<UpdateSpan> spans;
-  for (std::size_t step = 0; step < steps; ++step) {
-    const std::vector<KinetoUpdate>& found = by_step[step];
-    if (found.size() != 1 && found.size() != stages.size()) {
-      if (!rank.updates.empty()) {
-        run.notes.push_back(
-            fmt::format("rank {} has {} Optimizer.step ranges in a step and {} stages: "
-                        "its updates are left out",
-                        *rank.rank, found.size(), stages.size()));
-      }
-      return {};
+  constexpr double mentioned = 0.05;
+  if (share(*most) < mentioned) return;
+  run.notes.push_back(fmt::format(
+      "{} of {} on rank {} are in no forward or backward of autograd's operators ({} are), and are "
+      "left out",
+      print(kineto_time(most->other_work)), what, *most->rank, print(kineto_time(most->work))));
+}
+
+// How much of a step the ops of the busiest rank take, where operators alone tell them.
+void note_share(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
+  if (ranks[0].style != KinetoStyle::operators) return;
+  std::int64_t most = 0;
+  std::int64_t steps = 0;
+  for (const KinetoRank& rank : ranks) {
+    std::int64_t busy = 0;
+    std::int64_t length = 0;
+    for (const KinetoRange& range : rank.ranges) {
+      if (lane_of(range.ops[0].kind) == LaneKind::compute) busy += range.end - range.start;
     }
-    for (std::size_t i = 0; i < stages.size(); ++i) {
-      Op op;
-      op.kind = OpKind::update;
-      op.stage = static_cast<std::uint16_t>(stages[i]);
-      op.microbatch = static_cast<std::uint32_t>(step);
-      const KinetoUpdate& from = found[found.size() == 1 ? 0 : i];
-      const auto share = [&](std::size_t part) {
-        if (found.size() > 1 || stages.size() == 1) return part == i ? from.start : from.end;
-        return from.start + (from.end - from.start) * static_cast<std::int64_t>(part) /
-                                static_cast<std::int64_t>(stages.size());
-      };
-      spans.push_back({static_cast<int>(step), op, share(i), share(i + 1)});
-    }
+    for (const KinetoUpdate& update : rank.updates) busy += update.end - update.start;
+    for (const std::int64_t one : rank.step_lengths) length += one;
+    if (length == 0 || (steps > 0 && busy <= most)) continue;
+    most = busy;
+    steps = length;
   }
-  return spans;
+  if (steps == 0) return;
+  const auto count = static_cast<std::int64_t>(ranks[0].step_lengths.size());
+  run.notes.push_back(
+      fmt::format("forwards, backwards and updates take {} of a ProfilerStep of {}{}; the rest is "
+                  "waiting, and work that autograd's operators do not tell",
+                  print(kineto_time(most / count)), print(kineto_time(steps / count)),
+                  ranks.size() > 1 ? " on the busiest rank" : ""));
 }
 
 void fill(const std::vector<KinetoRank>& ranks, const std::vector<int>& device_of, int microbatches,
@@ -201,6 +218,7 @@ KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* 
   run.source = ranks[0].source;
   run.accelerator = ranks[0].accelerator;
   note_ranges(ranks, run);
+  check_work(ranks, run);
   const bool found = ranks[0].style == KinetoStyle::named;
   if (found) drop_outer_messages(ranks);
   const std::vector<int> device_of = place_stages(ranks);
@@ -211,10 +229,12 @@ KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* 
   } else {
     align(ranks, run);
   }
+  check_order(ranks);
   if (run.source == RangeSource::cpu) {
     cut_waiting(ranks, run);
     divide_pairs(ranks, microbatches, run);
   }
+  note_share(ranks, run);
   fill(ranks, device_of, microbatches, run);
   run.transit = transits_of(ranks, microbatches);
   try {

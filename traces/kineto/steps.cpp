@@ -134,6 +134,7 @@ void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run) {
       for (Op& op : range.ops) op.stage = static_cast<std::uint16_t>(i);
     }
   }
+  check_messages(ranks);
   note_style(ranks, run);
   const KinetoRank& first = ranks[0];
   if (first.named_by_stage || first.ranks.empty()) return;
@@ -242,6 +243,14 @@ int keep_complete_steps(std::vector<KinetoRank>& ranks, int stages, KinetoRun& r
     };
     renumber(rank.ranges);
     renumber(rank.updates);
+    if (rank.step_lengths.empty()) continue;
+    std::vector<std::int64_t> lengths;
+    for (std::size_t at = 0; at < steps.size(); ++at) {
+      if (std::binary_search(kept.begin(), kept.end(), steps[at])) {
+        lengths.push_back(rank.step_lengths[at]);
+      }
+    }
+    rank.step_lengths = std::move(lengths);
   }
   return static_cast<int>(microbatches);
 }

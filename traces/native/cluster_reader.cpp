@@ -3,8 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
-#include <tuple>
 #include <unordered_set>
 
 #include "sim/errors.hpp"
@@ -277,15 +275,8 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
   }
   read_interference(root, cluster);
   if (const auto found = root.find("handover")) cluster.handover = read_handover(*found);
-  std::set<std::tuple<CollectiveKind, int, int>> known;
   for (const JsonNode& node : list_or_nothing(root, "collectives")) {
-    MeasuredCollective next = read_measured_collective(node);
-    if (!known.emplace(next.kind, next.ranks, next.machines).second) {
-      node.refuse(fmt::format("{} of {} ranks on {} machine{} is there already; keep one of both",
-                              name(next.kind), next.ranks, next.machines,
-                              next.machines == 1 ? "" : "s"));
-    }
-    cluster.collectives.push_back(std::move(next));
+    read_measured_collective(node, cluster.collectives);
   }
 
   const Machines machines = read_machines(root, cluster, nodes, in_file, use.times);

@@ -170,7 +170,8 @@ std::string write_cluster(const Cluster& cluster) {
     handover.bandwidth("read", cluster.handover.read);
     text += ",\n  \"handover\": " + handover.object();
   }
-  text += list_text("collectives", cluster.collectives, measured_collective_json);
+  text += list_text("collectives", measured_collective_texts(cluster.collectives),
+                    [](const std::string& one) { return one; });
   text += "\n}\n";
   if (read_cluster(text, "the cluster as written") != cluster) {
     throw UsageError(fmt::format(

@@ -4,8 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
+#include "sim/bus_bandwidth.hpp"
 #include "sim/names.hpp"
 #include "traces/json/parts.hpp"
 
@@ -24,10 +29,63 @@ auto quantity(const JsonNode& node, Parse parse) {
   }
 }
 
+// Of the same collective and group, the last one.
+const MeasuredCollective* line_before(const std::vector<MeasuredCollective>& collectives,
+                                      const MeasuredCollective& measured) {
+  const auto found =
+      std::find_if(collectives.rbegin(), collectives.rend(), [&](const MeasuredCollective& one) {
+        return one.kind == measured.kind && one.ranks == measured.ranks &&
+               one.machines == measured.machines;
+      });
+  return found == collectives.rend() ? nullptr : &*found;
+}
+
+// Lines of a group are in the order of their sizes, and each begins where it meets the one before.
+void check_lines(const JsonNode& node, const std::vector<MeasuredCollective>& collectives,
+                 const MeasuredCollective& next) {
+  const std::optional<JsonNode> from = node.find("from");
+  const MeasuredCollective* const before = line_before(collectives, next);
+  const std::string of_ranks =
+      fmt::format("{} of {} ranks on {} machine{}", name(next.kind), next.ranks, next.machines,
+                  next.machines == 1 ? "" : "s");
+  if (before == nullptr) {
+    if (from) {
+      from->refuse(
+          fmt::format("this is the first line of {}, which holds from 0 on; leave \"from\" "
+                      "out, or give the lines by ascending sizes",
+                      of_ranks));
+    }
+    return;
+  }
+  if (!from) {
+    node.refuse(
+        fmt::format("{} is there already; keep one of both, or give the size \"from\" which "
+                    "this one holds",
+                    of_ranks));
+  }
+  const Bytes stated =
+      from->kind() == JsonKind::number ? from->bytes() : quantity(*from, parse_bytes);
+  const auto size = static_cast<double>(stated.count);
+  const std::optional<double> meeting = meeting_size(*before, next);
+  constexpr double rounding = 0.01;  // of sizes that people write
+  if (!meeting || std::abs(*meeting - size) > rounding * size) {
+    from->refuse(fmt::format(
+        "the line of {} before this one and this one take the same time at {}; \"from\" is {}",
+        of_ranks, meeting ? print(Bytes{std::llround(std::min(*meeting, 4e18))}) : "no size",
+        print(stated)));
+  }
+  const std::vector<MeasuredCollective> earlier(
+      collectives.begin(), collectives.begin() + (before - collectives.data()));
+  const MeasuredCollective* const first = line_before(earlier, next);
+  if (first != nullptr && meeting_size(*first, *before).value_or(0) >= *meeting) {
+    from->refuse("lines of a group are in the order of their sizes");
+  }
+}
+
 }  // namespace
 
-MeasuredCollective read_measured_collective(const JsonNode& node) {
-  node.check_keys({"kind", "ranks", "alpha", "bandwidth"}, {"machines", "source"});
+void read_measured_collective(const JsonNode& node, std::vector<MeasuredCollective>& collectives) {
+  node.check_keys({"kind", "ranks", "alpha", "bandwidth"}, {"machines", "from", "source"});
   MeasuredCollective measured;
   const JsonNode kind = node.at("kind");
   const auto found = find_named(all_collective_kinds, kind.text());
@@ -44,27 +102,35 @@ MeasuredCollective read_measured_collective(const JsonNode& node) {
   measured.alpha = quantity(node.at("alpha"), parse_time);
   measured.bandwidth = quantity(node.at("bandwidth"), parse_bandwidth);
   measured.source = node.text_or_empty("source");
-  return measured;
+  check_lines(node, collectives, measured);
+  collectives.push_back(std::move(measured));
 }
 
-std::string measured_collective_json(const MeasuredCollective& measured) {
-  const std::string bandwidth = measured.bandwidth.is_unlimited()
-                                    ? "unlimited"
-                                    : fmt::format("{}B/s", measured.bandwidth.bytes_per_second);
-  return fmt::format(
-      R"({{"kind": "{}", "ranks": {},{} "alpha": "{}ps", "bandwidth": "{}"{}}})",
-      name(measured.kind), measured.ranks,
-      measured.machines == 1 ? "" : fmt::format(" \"machines\": {},", measured.machines),
-      measured.alpha.count(), bandwidth,
-      measured.source.empty() ? "" : ", \"source\": " + json_text(measured.source));
+std::vector<std::string> measured_collective_texts(
+    const std::vector<MeasuredCollective>& measured) {
+  std::vector<std::string> texts;
+  std::vector<MeasuredCollective> earlier;
+  for (const MeasuredCollective& one : measured) {
+    const std::string bandwidth = one.bandwidth.is_unlimited()
+                                      ? "unlimited"
+                                      : fmt::format("{}B/s", one.bandwidth.bytes_per_second);
+    const MeasuredCollective* const before = line_before(earlier, one);
+    const std::optional<double> from =
+        before != nullptr ? meeting_size(*before, one) : std::nullopt;
+    texts.push_back(fmt::format(
+        R"({{"kind": "{}", "ranks": {},{}{} "alpha": "{}ps", "bandwidth": "{}"{}}})",
+        name(one.kind), one.ranks,
+        one.machines == 1 ? "" : fmt::format(" \"machines\": {},", one.machines),
+        from ? fmt::format(" \"from\": \"{}B\",", std::llround(*from)) : "", one.alpha.count(),
+        bandwidth, one.source.empty() ? "" : ", \"source\": " + json_text(one.source)));
+    earlier.push_back(one);
+  }
+  return texts;
 }
 
 std::string measured_collectives_json(const std::vector<MeasuredCollective>& measured) {
-  std::string text;
-  for (const MeasuredCollective& one : measured) {
-    text += (text.empty() ? "\n    " : ",\n    ") + measured_collective_json(one);
-  }
-  return "{\n  \"collectives\": [" + text + "\n  ]\n}\n";
+  return fmt::format("{{\n  \"collectives\": [\n    {}\n  ]\n}}\n",
+                     fmt::join(measured_collective_texts(measured), ",\n    "));
 }
 
 }  // namespace stageline

@@ -376,7 +376,12 @@ TEST_CASE("what is not a config.json of a known model is refused in one sentence
   CHECK(refusal(R"({"model_type": "gemma3"})") ==
         "a/config.json at /model_type: model_type \"gemma3\" is not known (there are gpt2, "
         "gpt_neox, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, deepseek_v2, "
-        "deepseek_v3, gemma2, bloom) (did you mean \"gemma2\"?)");
+        "deepseek_v3, gemma2, bloom)");
+  // Another architecture is no suggestion, another spelling is one.
+  for (const std::string type : {"gemma", "gemma3_text", "qwen3_next", "deepseek_v4", "llama4"}) {
+    CHECK(refusal("{\"model_type\": \"" + type + "\"}").ends_with("gemma2, bloom)"));
+  }
+  CHECK(refusal(R"({"model_type": "DeepSeek-V3"})").ends_with("(did you mean \"deepseek_v3\"?)"));
   CHECK(refusal(R"({"model_type": "llama", "num_hidden_layers": 2})") ==
         "a/config.json: the key \"hidden_size\" is missing, which a config.json of model_type "
         "\"llama\" must have");

@@ -11,6 +11,7 @@ namespace stageline {
 
 using test::pipeline_row;
 using test::point_of;
+using test::points_csv;
 using test::with;
 
 TEST_CASE("cells of a CSV file may be quoted, hold commas, quotes and line ends") {
@@ -27,13 +28,16 @@ TEST_CASE("cells of a CSV file may be quoted, hold commas, quotes and line ends"
 
 TEST_CASE("faults of a CSV file are named with their line") {
   CHECK_THROWS_WITH_AS(read_csv("", "x.csv"), "x.csv at line 1: there is no title row", TraceError);
-  CHECK_THROWS_WITH_AS(read_csv("a,b\n1\n", "x.csv"),
+  const auto refused = [](const char* text) {
+    refuse_unread(read_csv(text, "x.csv").unread, "x.csv");
+  };
+  CHECK_THROWS_WITH_AS(refused("a,b\n1\n"),
                        "x.csv at line 2: the row has 1 cells, and the title row has 2 columns",
                        TraceError);
   CHECK_THROWS_WITH_AS(read_csv("a\n\"1", "x.csv"), "x.csv at line 2: a quoted cell does not end",
                        TraceError);
   CHECK_THROWS_WITH_AS(
-      read_csv("a\n\"1\"2\n", "x.csv"),
+      refused("a\n\"1\"2\n"),
       "x.csv at line 2: a comma or the end of the line must follow a closing quote", TraceError);
 }
 
@@ -68,6 +72,32 @@ TEST_CASE("a step follows from tokens per second") {
   REQUIRE(measured_step(point));
   CHECK(*measured_step(point) == doctest::Approx(72 * 1024 / (4608.0 * 8)));
   CHECK_FALSE(measured_step(point_of(with(pipeline_row(), {{"step_time_s", ""}}))));
+}
+
+TEST_CASE("rows that cannot be read are left out, with their lines and reasons") {
+  const std::string csv =
+      points_csv({pipeline_row(), with(pipeline_row(), {{"seq", "long"}}),
+                  with(pipeline_row(), {{"id", "3"}}), with(pipeline_row(), {{"pp", "0"}})}) +
+      "5,few,cells\n\"6\"x,\n" +
+      points_csv({with(pipeline_row(), {{"id", "7"}})}).substr(points_csv({}).size());
+  const PointsFile read = read_points_file(csv, "p.csv");
+  REQUIRE(read.points.size() == 3);
+  CHECK(read.points[1].id == "3");
+  CHECK(read.points[2].id == "7");
+  CHECK(read.points[2].line == 8);
+  REQUIRE(read.unread.size() == 4);
+  CHECK(read.unread[0].line == 3);
+  CHECK(read.unread[0].why == "seq is \"long\", and must be a number from 0 on, or empty");
+  CHECK(read.unread[1].line == 5);
+  CHECK(read.unread[2].line == 6);
+  CHECK(read.unread[2].why.starts_with("the row has 3 cells"));
+  CHECK(read.unread[3].line == 7);
+  CHECK(read.unread[3].why == "a comma or the end of the line must follow a closing quote");
+  // Strictly, and where there is no other row, it is an error.
+  CHECK_THROWS_AS(read_points(csv, "p.csv"), TraceError);
+  CHECK_THROWS_WITH_AS(
+      read_points_file(points_csv({with(pipeline_row(), {{"seq", "long"}})}), "p.csv"),
+      "p.csv at line 2: seq is \"long\", and must be a number from 0 on, or empty", TraceError);
 }
 
 TEST_CASE("a file that is none of published measurements is refused in a sentence") {

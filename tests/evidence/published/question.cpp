@@ -59,8 +59,84 @@ TEST_CASE("schedules are asked as Stageline names them") {
   CHECK(asked("interleaved_1f1b", "4") == "interleaved_1f1b:chunks=4");
   CHECK(asked("1f1b", "4") == "interleaved_1f1b:chunks=4");
   CHECK(asked("") == "1f1b");
+  // In any spelling, with the chunks of the row.
+  CHECK(asked("1F1B") == "1f1b");
+  CHECK(asked("ZB-2p") == "zb_auto:limit=2p");
+  CHECK(asked("Interleaved1F1B", "4") == "interleaved_1f1b:chunks=4");
+  CHECK(asked("vpp", "4") == "interleaved_1f1b:chunks=4");
+  CHECK(asked("looped_bfs", "4") == "looped_bfs:chunks=4");
+  CHECK(asked("PipeDreamFlush", "2") == "interleaved_1f1b");
   const Question unknown = question_of(point_of(with(pipeline_row(), {{"schedule", "wavy"}})));
   CHECK(unknown.why_not == "there is no schedule \"wavy\"");
+}
+
+TEST_CASE("blocks are cut into as many stages as the schedule has, by any of its names") {
+  const auto stages = [](const std::string& schedule, const std::string& chunks = "1") {
+    const Question question =
+        question_of(point_of(with(pipeline_row(), {{"schedule", schedule}, {"vp", chunks}})));
+    CAPTURE(question.why_not);
+    REQUIRE(question.why_not.empty());
+    const std::string& cut = question.request.setting.partition;
+    return std::count(cut.begin(), cut.end(), ',') + 1;
+  };
+  for (const char* const name : {"zb_v", "zbv", "ZB-V", "ScheduleZBVZeroBubble", "v_half", "V-Half",
+                                 "vmin", "dualpipe_v", "DualPipeV", "cut-in-half"}) {
+    CAPTURE(name);
+    CHECK(stages(name) == 16);
+    CHECK(stages(name, "2") == 16);
+  }
+  CHECK(stages("1f1b") == 8);
+  CHECK(stages("ZB-H1") == 8);
+  CHECK(stages("interleaved-1f1b", "2") == 16);
+  CHECK(stages("looped_bfs", "4") == 32);
+  CHECK(question_of(point_of(with(pipeline_row(), {{"schedule", "zb_v"}, {"vp", "4"}}))).why_not ==
+        "zb_v has 16 stages on 8 devices, and vp 4 makes 32");
+  CHECK(question_of(point_of(with(pipeline_row(), {{"schedule", "vpp"}, {"vp", "1000000"}})))
+            .why_not == "30 blocks are too few for 8000000 stages");
+}
+
+TEST_CASE("experts are asked as such, and never as a dense model") {
+  const auto asked = [](const std::map<std::string, std::string>& cells) {
+    return question_of(point_of(with(pipeline_row(), cells)));
+  };
+  const Question sparse = asked({{"experts", "8"}, {"topk", "2"}, {"ffn", "8192"}});
+  CHECK(sparse.why_not.empty());
+  CHECK(sparse.request.setting.trace.find(",experts=8,topk=2,expert_ffn=8192,") !=
+        std::string::npos);
+  CHECK(assumes(sparse, "each expert is an MLP of two matrices of the width ffn"));
+  CHECK(predicted(sparse).step > predicted(asked({{"ffn", "8192"}})).step);
+  CHECK(asked({{"experts", "8"}}).why_not ==
+        "it has 8 experts, and how many of them a token chooses (topk) is not printed");
+  CHECK(asked({{"topk", "2"}}).why_not ==
+        "it has topk 2, and the number of its experts is not printed");
+  CHECK(asked({{"model", "llama3-8b"}, {"experts", "8"}, {"topk", "2"}}).why_not ==
+        "llama3-8b has no experts, and the row has 8");
+  CHECK(asked({{"experts", "1"}, {"topk", "1"}}).why_not.empty());
+}
+
+TEST_CASE("a precision that is not known is not taken for fp16") {
+  const auto why = [](const std::string& precision) {
+    return question_of(point_of(with(pipeline_row(), {{"precision", precision}}))).why_not;
+  };
+  for (const char* const known :
+       {"", "fp16", "fp16 mixed", "BF16", "amp_bf16", "bf16, fp32 gradient accumulation", "MXFP8",
+        "eager bf16", "float16"}) {
+    CAPTURE(known);
+    CHECK(why(known).empty());
+  }
+  for (const char* const unknown : {"garbage", "fp32", "tf32", "int8", "half"}) {
+    CHECK(why(unknown) ==
+          "the precision \"" + std::string(unknown) + "\" is not known; bf16, fp16 and fp8 are");
+  }
+}
+
+TEST_CASE("software that is not known is said to be priced as another") {
+  const auto asked = [](const std::string& framework) {
+    return question_of(point_of(with(pipeline_row(), {{"framework", framework}})));
+  };
+  CHECK(assumes(asked("Colossal-AI"),
+                "\"Colossal-AI\" is not known: kernels and memory of Megatron"));
+  CHECK_FALSE(assumes(asked("Megatron-LM fork"), "is not known"));
 }
 
 TEST_CASE("degrees whose product is beyond 64 bits are not those of the devices") {

@@ -81,6 +81,18 @@ TEST_CASE("JSON has every row with its deviation") {
   CHECK(all.kind == JsonKind::object);
 }
 
+TEST_CASE("rows that are left out are counted, each with its line and reason") {
+  const std::vector<UnreadRow> unread{{7, "seq is \"long\""}, {9, "the row has 3 cells"}};
+  CHECK(unread_text(unread, 535) ==
+        "2 of 537 rows cannot be read and are left out:\n  line 7: seq is \"long\"\n"
+        "  line 9: the row has 3 cells\n");
+  CHECK(unread_text({}, 537).empty());
+  CHECK(contains(unread_text({unread[0]}, 3), "1 of 4 rows cannot be read and is left out"));
+  CHECK(contains(published_markdown(judged_rows(), "p.csv", unread),
+                 "## Unread\n\n2 of 5 rows cannot be read and are left out:\n\n- line 7: seq"));
+  CHECK(contains(published_json(judged_rows(), unread), "\"why\": \"the row has 3 cells\""));
+}
+
 TEST_CASE("the picture has the diagonal and the lines of 10 %") {
   const std::string svg = published_svg(judged_rows());
   CHECK(contains(svg, "predicted = measured"));

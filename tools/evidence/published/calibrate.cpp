@@ -195,6 +195,7 @@ class PointsFit {
   }
 
   void list_refused() {
+    for (const UnreadRow& row : request_.unread) found_.refused.push_back({"", row.line, row.why});
     for (const Candidate& one : candidates_) {
       if (one.reason.empty()) continue;
       found_.refused.push_back({one.point->id, one.point->line, one.reason});

@@ -12,12 +12,13 @@
 namespace stageline {
 
 struct CalibrateRequest {
-  std::string file;               // of the points, for the provenance
-  std::string device;             // kind of device, "a100", with memories of any size where the
-                                  // chip is the same; empty: the one that all rows are of
-  std::vector<std::string> free;  // constants; empty: chosen by cross-validation
-  std::string date;               // ISO 8601
-  int threads = 1;                // the result does not depend on it
+  std::string file;                 // of the points, for the provenance
+  std::vector<UnreadRow> unread{};  // rows of the file that cannot be read: refused
+  std::string device;               // kind of device, "a100", with memories of any size where the
+                                    // chip is the same; empty: the one that all rows are of
+  std::vector<std::string> free;    // constants; empty: chosen by cross-validation
+  std::string date;                 // ISO 8601
+  int threads = 1;                  // the result does not depend on it
   /// FitInterrupted is thrown where it is set.
   const std::atomic<bool>* interrupted = nullptr;
   /// Called on the caller's thread; may be empty.

@@ -20,18 +20,23 @@ class CsvReader {
     CsvTable table;
     while (at_ < text_.size()) {
       const int line = line_;
+      fault_.clear();
       CsvRow row{line, record()};
       if (row.cells.size() == 1 && row.cells.front().empty()) continue;
       if (table.columns.empty()) {
+        if (!fault_.empty()) throw TraceError(file_, fmt::format("line {}", line), fault_);
         table.columns = std::move(row.cells);
         continue;
       }
-      if (row.cells.size() != table.columns.size()) {
-        throw TraceError(file_, fmt::format("line {}", row.line),
-                         fmt::format("the row has {} cells, and the title row has {} columns",
-                                     row.cells.size(), table.columns.size()));
+      if (fault_.empty() && row.cells.size() != table.columns.size()) {
+        fault_ = fmt::format("the row has {} cells, and the title row has {} columns",
+                             row.cells.size(), table.columns.size());
       }
-      table.rows.push_back(std::move(row));
+      if (!fault_.empty()) {
+        table.unread.push_back({row.line, std::exchange(fault_, {})});
+      } else {
+        table.rows.push_back(std::move(row));
+      }
     }
     if (table.columns.empty()) throw TraceError(file_, "line 1", "there is no title row");
     return table;
@@ -72,8 +77,8 @@ class CsvReader {
       } else {
         ++at_;
         if (at_ < text_.size() && text_.find_first_of(",\r\n", at_) != at_) {
-          throw TraceError(file_, fmt::format("line {}", line_),
-                           "a comma or the end of the line must follow a closing quote");
+          fault_ = "a comma or the end of the line must follow a closing quote";
+          at_ = std::min(text_.find_first_of("\r\n", at_), text_.size());
         }
         return cell;
       }
@@ -91,6 +96,7 @@ class CsvReader {
   const std::string& file_;
   std::size_t at_ = 0;
   int line_ = 1;
+  std::string fault_;  // of the present row
 };
 
 }  // namespace
@@ -103,6 +109,11 @@ std::optional<std::size_t> CsvTable::find(std::string_view column) const {
 
 CsvTable read_csv(const std::string& text, const std::string& file) {
   return CsvReader(text, file).read();
+}
+
+void refuse_unread(const std::vector<UnreadRow>& unread, const std::string& file) {
+  if (unread.empty()) return;
+  throw TraceError(file, fmt::format("line {}", unread.front().line), unread.front().why);
 }
 
 }  // namespace stageline

@@ -48,6 +48,9 @@ TransformerConfig gpt_of(const Point& point, const PrintedSizes& printed) {
   config.head_width = printed.heads > 0 ? printed.hidden / printed.heads : 0;
   config.ffn = printed.ffn > 0 ? printed.ffn : 4 * printed.hidden;
   config.vocab = printed.vocab > 0 ? printed.vocab : usual_vocab;
+  if (printed.experts > 1 && printed.topk > 0) {
+    config.experts = Experts{.count = printed.experts, .chosen = printed.topk, .ffn = config.ffn};
+  }
   config.norm = NormKind::layer;
   // The script of the Zero Bubble paper has --untie-embeddings-and-output-weights.
   config.tied = !starts_with(point.source, "Zero Bubble");
@@ -150,6 +153,11 @@ SpelledModel spelled_model(const Point& point) {
   if (config.kv_heads != config.heads) add("kv_heads", config.kv_heads);
   if (config.hidden % config.heads != 0) add("head_width", config.head_width);
   add("ffn", config.ffn);
+  if (config.experts) {
+    add("experts", config.experts->count);
+    add("topk", config.experts->chosen);
+    add("expert_ffn", config.experts->ffn);
+  }
   add("gated", yes_or_no(config.gated));
   add("vocab", config.vocab);
   add("tied", yes_or_no(config.tied));

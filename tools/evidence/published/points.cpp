@@ -6,7 +6,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
@@ -20,11 +22,15 @@ namespace {
 constexpr double bytes_per_gib = 1073741824.0;
 constexpr std::array needed_columns{"id", "model", "seq", "hardware", "gpus", "global_batch"};
 
-// One row by the names of its columns.
+// Why the present row cannot be read.
+struct BadCell : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// One row by the names of its columns. Throws BadCell.
 class RowCells {
  public:
-  RowCells(const CsvTable& table, const CsvRow& row, const std::string& file)
-      : table_(table), row_(row), file_(file) {}
+  RowCells(const CsvTable& table, const CsvRow& row) : table_(table), row_(row) {}
 
   /// Empty where there is no such column, or nothing was printed.
   std::string text(std::string_view column) const {
@@ -54,14 +60,11 @@ class RowCells {
     return static_cast<Integer>(*value);
   }
 
-  [[noreturn]] void refuse(const std::string& message) const {
-    throw TraceError(file_, fmt::format("line {}", row_.line), message);
-  }
+  [[noreturn]] static void refuse(const std::string& why) { throw BadCell(why); }
 
  private:
   const CsvTable& table_;
   const CsvRow& row_;
-  const std::string& file_;
 };
 
 // "1", "ddp/dist-opt" (Megatron's distributed optimizer), "fsdp".
@@ -123,6 +126,8 @@ Point point_of(const RowCells& row, int line) {
   point.split = row.text("split");
   point.note = row.text("note");
   const auto size = [&row](std::string_view column) { return row.whole<std::int64_t>(column, 0); };
+  point.experts = size("experts");
+  point.chosen = size("topk");
   point.config = config_of(point, {size("layers"), size("hidden"), size("heads"), size("kv_heads"),
                                    size("ffn"), size("vocab"), size("experts"), size("topk")});
   return point;
@@ -130,8 +135,8 @@ Point point_of(const RowCells& row, int line) {
 
 }  // namespace
 
-std::vector<Point> read_points(const std::string& csv, const std::string& file) {
-  const CsvTable table = read_csv(csv, file);
+PointsFile read_points_file(const std::string& csv, const std::string& file) {
+  CsvTable table = read_csv(csv, file);
   for (const char* const column : needed_columns) {
     if (table.find(column)) continue;
     throw TraceError(file, "line 1",
@@ -140,11 +145,25 @@ std::vector<Point> read_points(const std::string& csv, const std::string& file) 
                                  "step_time_s",
                                  column, fmt::join(needed_columns, ", ")));
   }
-  std::vector<Point> points;
+  PointsFile read;
+  read.unread = std::move(table.unread);
   for (const CsvRow& row : table.rows) {
-    points.push_back(point_of(RowCells(table, row, file), row.line));
+    try {
+      read.points.push_back(point_of(RowCells(table, row), row.line));
+    } catch (const BadCell& bad) {
+      read.unread.push_back({row.line, bad.what()});
+    }
   }
-  return points;
+  std::stable_sort(read.unread.begin(), read.unread.end(),
+                   [](const UnreadRow& a, const UnreadRow& b) { return a.line < b.line; });
+  if (read.points.empty()) refuse_unread(read.unread, file);
+  return read;
+}
+
+std::vector<Point> read_points(const std::string& csv, const std::string& file) {
+  PointsFile read = read_points_file(csv, file);
+  refuse_unread(read.unread, file);
+  return std::move(read.points);
 }
 
 std::optional<double> measured_step(const Point& point) {

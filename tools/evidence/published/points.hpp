@@ -9,6 +9,7 @@
 #include "cost_models/transformers/config.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "tools/answer/answer.hpp"
+#include "tools/evidence/published/csv.hpp"
 
 namespace stageline {
 
@@ -21,6 +22,8 @@ struct Point {
   std::string kind;   // "measured", "closed form printed in paper"
   std::string model;
   TransformerConfig config;
+  std::int64_t experts = 0;  // as printed, whether or not `config` has them
+  std::int64_t chosen = 0;   // of the experts, by a token
   std::int64_t seq = 0;
   std::string hardware;  // as printed; device_of() reads it
   int gpus = 0;
@@ -44,8 +47,16 @@ struct Point {
   int line = 0;  // of the file
 };
 
+/// The rows of a file, and those that cannot be read: a cell that is no number, or too few cells.
+struct PointsFile {
+  std::vector<Point> points;
+  std::vector<UnreadRow> unread;  // by line
+};
+
 /// Reads the columns that shared data name; others are passed over. Throws TraceError, which begins
-/// with `file` and the line, for a missing column and a cell that is no number.
+/// with `file` and the line, for a missing column, and where no row at all can be read.
+PointsFile read_points_file(const std::string& csv, const std::string& file);
+/// The same, but throws for a row that cannot be read.
 std::vector<Point> read_points(const std::string& csv, const std::string& file);
 
 /// The step time that the row states: step_time, or what follows from its tokens/s.

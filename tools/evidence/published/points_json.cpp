@@ -1,7 +1,10 @@
 // Reports judged rows as JSON.
+#include <cstdint>
 #include <string>
 
+#include "sim/numbers.hpp"
 #include "tools/base/json.hpp"
+#include "tools/evidence/published/asked_again.hpp"
 #include "tools/evidence/published/report.hpp"
 
 namespace stageline {
@@ -17,8 +20,24 @@ Json figures_json(const std::vector<JudgedPoint>& judged, const DeviationFigures
 
 Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
+// As a request has its values: numbers and booleans without quotes.
+Json question_json(const std::vector<QuestionWord>& words) {
+  Json json = Json::object();
+  for (const QuestionWord& word : words) {
+    const auto number = parse_number<std::int64_t>(word.text);
+    const bool text = word.key == "zero" || word.key == "partition";
+    if (word.key == "sequence_parallel") {
+      json[word.key] = word.text == "true";
+    } else if (number && !text) {
+      json[word.key] = *number;
+    } else {
+      json[word.key] = word.text;
+    }
+  }
+  return json;
+}
+
 Json row_json(const JudgedPoint& row) {
-  const SettingRequest& setting = row.question.request.setting;
   Json json{{"id", row.point.id},
             {"source", row.point.source},
             {"url", row.point.url},
@@ -40,26 +59,17 @@ Json row_json(const JudgedPoint& row) {
   if (row.pace.rate != 1) json["rate"] = row.pace.rate;
   if (!row.why_not.empty()) json["why_not"] = row.why_not;
   json["assumptions"] = Json(row.question.assumptions);
-  if (!setting.trace.empty()) {
-    std::string schedules;
-    for (const ScheduleSpec& spec : row.question.request.schedules) schedules += spelled(spec);
-    json["question"] = Json{{"trace", setting.trace},
-                            {"cluster", setting.cluster.cluster},
-                            {"partition", setting.partition},
-                            {"schedule", schedules},
-                            {"microbatch_size", setting.microbatch_size},
-                            {"microbatches", setting.microbatches},
-                            {"zero", static_cast<int>(setting.degrees.zero)},
-                            {"precision", std::string(setting.degrees.precision.name)},
-                            {"buckets", setting.buckets},
-                            {"sequence_parallel", setting.sequence_parallel}};
+  if (row.why_not.empty() && !row.question.request.setting.trace.empty()) {
+    json["question"] = question_json(words_of(row.question));
+    json["command"] = command_of(row.question);
   }
   return json;
 }
 
 }  // namespace
 
-std::string published_json(const std::vector<JudgedPoint>& judged) {
+std::string published_json(const std::vector<JudgedPoint>& judged,
+                           const std::vector<UnreadRow>& unread) {
   const PublishedSummary summary = summary_of(judged);
   Json groups = Json::array();
   for (const PointGroup& group : summary.groups) {
@@ -72,9 +82,12 @@ std::string published_json(const std::vector<JudgedPoint>& judged) {
   }
   Json rows = Json::array();
   for (const JudgedPoint& row : judged) rows.push_back(row_json(row));
+  Json left_out = Json::array();
+  for (const UnreadRow& row : unread) left_out.push_back({{"line", row.line}, {"why", row.why}});
   const Json all{{"groups", groups},
                  {"order", {{"pairs", summary.order.pairs}, {"right", summary.order.right}}},
-                 {"rows", rows}};
+                 {"rows", rows},
+                 {"unread", left_out}};
   return all.text();
 }
 

@@ -2,12 +2,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <exception>
 #include <string_view>
 #include <utility>
 
 #include "cost_models/state_bytes.hpp"
+#include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/evidence/published/hardware.hpp"
@@ -16,6 +18,8 @@
 
 namespace stageline {
 namespace {
+
+constexpr std::int64_t most_stages = 0xffff;
 
 std::string lower_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -118,6 +122,11 @@ class QuestionWriter {
       return fmt::format("the sizes of \"{}\" are not printed, and it is no model by name",
                          point_.model);
     }
+    if (const std::string why = fault_of_experts(); !why.empty()) return why;
+    if (!known_precision()) {
+      return fmt::format("the precision \"{}\" is not known; bf16, fp16 and fp8 are",
+                         point_.precision);
+    }
     if (four_bits(point_)) {
       return fmt::format("products in \"{}\" are not priced, only those of 8, 16 and 32 bits",
                          point_.precision);
@@ -133,6 +142,29 @@ class QuestionWriter {
                          point_.gpus);
     }
     return batch_fault();
+  }
+
+  // Those that a model by name does not have, or whose number a token chooses is not said.
+  std::string fault_of_experts() const {
+    if (point_.experts <= 1 && point_.chosen <= 1) return "";
+    if (point_.config.experts) return "";
+    if (family_of(point_) != nullptr) {
+      return fmt::format("{} has no experts, and the row has {}", point_.config.name,
+                         point_.experts > 1 ? fmt::format("{}", point_.experts) : "topk");
+    }
+    return fmt::format("it has {}, and {} is not printed",
+                       point_.experts > 1 ? fmt::format("{} experts", point_.experts)
+                                          : fmt::format("topk {}", point_.chosen),
+                       point_.experts > 1 ? "how many of them a token chooses (topk)"
+                                          : "the number of its experts");
+  }
+
+  bool known_precision() const {
+    const std::string words = lower_case(point_.precision);
+    constexpr std::array<std::string_view, 6> formats{"bf16", "fp16",     "fp8",
+                                                      "fp4",  "bfloat16", "float16"};
+    return words.empty() || std::any_of(formats.begin(), formats.end(),
+                                        [&](std::string_view one) { return holds(words, one); });
   }
 
   std::string batch_fault() {
@@ -177,7 +209,18 @@ class QuestionWriter {
       assume(is_plain(software_) ? "attention is not fused, and there is dropout"
                                  : "attention is fused");
     }
-    if (point_.config.experts) assume("tokens are balanced among the experts");
+    if (point_.config.experts) {
+      assume("tokens are balanced among the experts");
+      if (family_of(point_) == nullptr) {
+        assume(
+            "each expert is an MLP of two matrices of the width ffn, in every block, and none is shared");
+      }
+    }
+    if (software_ == Software::megatron_2021 && !point_.framework.empty() &&
+        !holds(lower_case(point_.framework), "megatron")) {
+      assume(fmt::format("\"{}\" is not known: kernels and memory of Megatron-LM of 2021 to 2023",
+                         point_.framework));
+    }
     return text;
   }
 
@@ -254,44 +297,75 @@ class QuestionWriter {
     }
   }
 
-  void set_schedule(SettingRequest& setting) {
-    std::string schedule = lower_case(point_.schedule);
-    int chunks = point_.chunks;
-    if (schedule.empty()) {
-      schedule = chunks > 1 ? "interleaved_1f1b" : "1f1b";
-      if (point_.pipeline > 1) assume("the schedule is not printed: " + schedule);
+  // The schedule as Stageline spells it: by its name in any spelling, with the row's chunks.
+  std::string spelled_schedule() {
+    const std::string printed = lower_case(point_.schedule);
+    if (printed.empty()) {
+      const std::string usual = point_.chunks > 1 ? "interleaved_1f1b" : "1f1b";
+      if (point_.pipeline > 1) assume("the schedule is not printed: " + usual);
+      return usual;
     }
-    if (schedule == "1f1b" && chunks > 1) schedule = "interleaved_1f1b";
-    std::string spelled = schedule;
+    const std::string known = read_schedule_name(printed);
+    const std::string& name = known.empty() ? printed : known;
+    return name == "1f1b" && point_.chunks > 1 ? "interleaved_1f1b" : name;
+  }
+
+  void set_schedule(SettingRequest& setting) {
+    std::string spelled = spelled_schedule();
+    if (spelled == "interleaved_1f1b" && (point_.pipeline == 1 || point_.chunks == 1)) {
+      spelled = "1f1b";
+    }
     // Megatron-LM sends and receives in one batch, which ends when both are done.
-    if (schedule == "1f1b" && software_ == Software::megatron_2021) {
+    if (lower_case(point_.schedule) != "interleaved_1f1b" && spelled == "1f1b" &&
+        software_ == Software::megatron_2021) {
       setting.messages = Messages::batched;
     }
-    if (schedule == "interleaved_1f1b") {
-      spelled += fmt::format(":chunks={}", chunks);
-      if (point_.pipeline == 1 || chunks == 1) {
-        spelled = "1f1b";
-        chunks = 1;
-      }
-    } else if (schedule == "zb_1p") {
-      spelled = "zb_auto:limit=p";
-    } else if (schedule == "zb_2p") {
-      spelled = "zb_auto:limit=2p";
-    } else if (schedule == "zb_v" || schedule == "v_half" || schedule == "v_min") {
-      chunks = 2;
-    }
     try {
-      question_.request.schedules = parse_schedules(spelled);
+      std::vector<ScheduleSpec>& asked = question_.request.schedules;
+      asked = parse_schedules(spelled);
+      const Scheduler& scheduler = *asked.front().scheduler;
+      const auto chunks = std::find_if(scheduler.knobs.begin(), scheduler.knobs.end(),
+                                       [](const Knob& knob) { return knob.name == "chunks"; });
+      if (point_.chunks > 1 && chunks != scheduler.knobs.end()) {
+        asked = parse_schedules(
+            fmt::format("{}{}chunks={}", spelled, holds(spelled, ":") ? "," : ":", point_.chunks));
+      }
     } catch (const UsageError&) {
       question_.why_not = fmt::format("there is no schedule \"{}\"", point_.schedule);
       return;
     }
-    set_partition(setting, std::int64_t{1} * point_.pipeline * chunks);
+    set_partition(setting);
+  }
+
+  // Into as many stages as the schedule has on the row's pipeline; 0: its stages are its own.
+  std::int64_t stages_of(const ScheduleSpec& spec) {
+    if (spec.scheduler->place == nullptr) return 0;
+    return spec.scheduler->place(point_.pipeline, spec.knobs).stages();
   }
 
   // As ranges of layers: the embedding is layer 0, the head the last one.
-  void set_partition(SettingRequest& setting, std::int64_t stages) {
-    if (stages == 1) return;
+  void set_partition(SettingRequest& setting) {
+    const ScheduleSpec& spec = question_.request.schedules.front();
+    const std::int64_t printed = std::int64_t{1} * point_.pipeline * point_.chunks;
+    if (printed > std::min<std::int64_t>(point_.config.layers + 2, most_stages)) {
+      question_.why_not =
+          fmt::format("{} blocks are too few for {} stages", point_.config.layers, printed);
+      return;
+    }
+    std::int64_t stages = 0;
+    try {
+      stages = stages_of(spec);
+    } catch (const UsageError& error) {
+      question_.why_not = error.what();
+      return;
+    }
+    if (point_.chunks > 1 && stages != printed && point_.pipeline > 1) {
+      question_.why_not =
+          fmt::format("{} has {} stages on {} devices, and vp {} makes {}", spelled(spec), stages,
+                      point_.pipeline, point_.chunks, printed);
+      return;
+    }
+    if (stages <= 1) return;
     const std::vector<std::int64_t> blocks = blocks_by_stage(point_, stages);
     if (blocks.empty()) {
       question_.why_not =

@@ -104,6 +104,11 @@ std::string unanswered_text(const Unanswered& unanswered) {
                      fmt::join(unanswered.ids, ", "), unanswered.why);
 }
 
+std::string unread_title(const std::vector<UnreadRow>& unread, std::size_t read) {
+  return fmt::format("{} of {} rows cannot be read and {} left out", unread.size(),
+                     unread.size() + read, unread.size() == 1 ? "is" : "are");
+}
+
 std::vector<std::string> row_cells(const JudgedPoint& row) {
   std::optional<double> step;
   std::optional<double> memory;
@@ -242,7 +247,17 @@ std::string published_rows_text(const std::vector<JudgedPoint>& judged, int widt
   return table(row_columns, rows, width);
 }
 
-std::string published_markdown(const std::vector<JudgedPoint>& judged, std::string_view points) {
+std::string unread_text(const std::vector<UnreadRow>& unread, std::size_t read, int width) {
+  if (unread.empty()) return "";
+  std::string text = unread_title(unread, read) + ":\n";
+  for (const UnreadRow& row : unread) {
+    text += wrapped(fmt::format("  line {}: {}", row.line, row.why), width) + "\n";
+  }
+  return text;
+}
+
+std::string published_markdown(const std::vector<JudgedPoint>& judged, std::string_view points,
+                               const std::vector<UnreadRow>& unread) {
   const PublishedSummary summary = summary_of(judged);
   std::string text =
       fmt::format("# Published measurements against the simulator\n\n{} rows of {}. {}\n",
@@ -262,6 +277,12 @@ std::string published_markdown(const std::vector<JudgedPoint>& judged, std::stri
   if (!unanswered.empty()) text += "\n## Without a prediction\n\n";
   for (const Unanswered& one : unanswered)
     text += "- " + markdown_line(unanswered_text(one)) + "\n";
+  if (!unread.empty()) {
+    text += fmt::format("\n## Unread\n\n{}:\n\n", unread_title(unread, judged.size()));
+    for (const UnreadRow& row : unread) {
+      text += "- " + markdown_line(fmt::format("line {}: {}", row.line, row.why)) + "\n";
+    }
+  }
   text += "\n## Assumed where nothing is printed\n\n" + assumptions_text(judged);
   for (const PointGroup& group : summary.groups) {
     CellRows rows;

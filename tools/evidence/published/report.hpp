@@ -18,10 +18,16 @@ std::string published_text(const std::vector<JudgedPoint>& judged, int width = 0
 std::string published_rows_text(const std::vector<JudgedPoint>& judged, int width = 0);
 
 /// The page: figures, all rows with links to their sources, assumptions. `points`: the file.
-std::string published_markdown(const std::vector<JudgedPoint>& judged, std::string_view points);
+std::string published_markdown(const std::vector<JudgedPoint>& judged, std::string_view points,
+                               const std::vector<UnreadRow>& unread = {});
+
+/// How many rows could not be read and are left out, and why, a line each; empty: all were read.
+/// `read`: the number of the others.
+std::string unread_text(const std::vector<UnreadRow>& unread, std::size_t read, int width = 0);
 
 /// Everything as JSON; keys in tools/evidence/published/README.md.
-std::string published_json(const std::vector<JudgedPoint>& judged);
+std::string published_json(const std::vector<JudgedPoint>& judged,
+                           const std::vector<UnreadRow>& unread = {});
 
 /// Predicted over measured step time on logarithmic axes, a colour for each source, with the
 /// diagonal and the lines of ±10 %. Throws UsageError where no row has both.

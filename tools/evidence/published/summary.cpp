@@ -19,7 +19,8 @@ const std::optional<double>& deviation_of(const JudgedPoint& judged, Deviation d
 // Rows with equal keys differ in the schedule.
 auto work_of(const Point& point) {
   return std::tie(point.source, point.model, point.hardware, point.gpus, point.tensor,
-                  point.pipeline, point.data, point.micro_batch, point.global_batch, point.seq);
+                  point.pipeline, point.data, point.micro_batch, point.global_batch, point.seq,
+                  point.config.layers, point.config.hidden, point.experts, point.chosen);
 }
 
 // Of rows whose measurement has a place in the comparison.

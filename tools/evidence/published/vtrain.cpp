@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
@@ -30,6 +33,12 @@ constexpr double boundary_time = 0.156250e-3;  // a message: both of its stages 
 constexpr double block_update = 0.252771e-3;
 constexpr double embedding_update = 1.040203e-3;
 
+// Why the present row cannot be read.
+struct BadCell : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Throws BadCell, and TraceError for a column that is missing.
 class VtrainRow {
  public:
   VtrainRow(const CsvTable& table, const CsvRow& row, const std::string& file)
@@ -50,9 +59,7 @@ class VtrainRow {
     refuse(fmt::format("{} is {}, and must be a whole number below 10^9", column, value));
   }
 
-  [[noreturn]] void refuse(const std::string& message) const {
-    throw TraceError(file_, fmt::format("line {}", row_.line), message);
-  }
+  [[noreturn]] static void refuse(const std::string& why) { throw BadCell(why); }
 
  private:
   const CsvTable& table_;
@@ -102,6 +109,64 @@ double composed_step(int layers, int pipeline, int microbatches) {
   return to_seconds(study(asked).metrics.makespan);
 }
 
+Point run_of(const VtrainRow& row, int line) {
+  Point point;
+  point.line = line;
+  point.id = fmt::format("vtrain-{}", line);
+  point.source = "vTrain, multi node";
+  point.url = "https://github.com/VIA-Research/vTrain";
+  point.where = fmt::format("line {}", line);
+  point.kind = "measured";
+  point.model = fmt::format("{:g}B", row.number(parameters_column));
+  point.seq = row.whole("sequence length");
+  point.hardware = "A100-80GB SXM";
+  point.gpus = row.whole(gpus_column);
+  point.network = "800 Gb/s per node";
+  point.framework = "Megatron-DeepSpeed";
+  point.precision = "fp16";
+  point.tensor = row.whole("tensor parallelism");
+  point.pipeline = row.whole("pipeline parallelism");
+  point.data = row.whole("data parallelism");
+  point.micro_batch = row.whole("micro batch");
+  point.global_batch = row.whole("global batch");
+  point.schedule = "1f1b";
+  point.recompute = "full";
+  point.step_time = row.number("iteration time (ms)") / 1000;
+  point.split = "calibrate";
+  PrintedSizes sizes;
+  sizes.layers = row.whole("# layers");
+  sizes.hidden = row.whole("hidden size");
+  sizes.heads = row.whole("attention heads");
+  point.config = config_of(point, sizes);
+  return point;
+}
+
+// Nothing for a row of another kind.
+std::optional<ComposedRow> composed_row(const VtrainRow& row, int line) {
+  if (row.whole("hidden size") != 1024 || row.whole("tensor parallelism") != 1 ||
+      row.whole("micro batch") != 1) {
+    return std::nullopt;
+  }
+  ComposedRow composed;
+  composed.line = line;
+  composed.layers = row.whole("# layers");
+  composed.pipeline = row.whole("pipeline parallelism");
+  composed.data = row.whole("data parallelism");
+  composed.microbatches = row.whole("global batch") / composed.data;
+  constexpr int most_layers = 10'000;
+  if (composed.layers % composed.pipeline != 0 || composed.layers > most_layers) {
+    row.refuse(fmt::format("{} layers on {} stages: there are as many on each, and at most {}",
+                           composed.layers, composed.pipeline, most_layers));
+  }
+  if (composed.microbatches < 1) {
+    row.refuse(fmt::format("a global batch of {} is less than a sequence for each of {} replicas",
+                           row.whole("global batch"), composed.data));
+  }
+  composed.printed = row.number("iteration time (ms)") / 1000;
+  composed.composed = composed_step(composed.layers, composed.pipeline, composed.microbatches);
+  return composed;
+}
+
 auto degrees_of(const ComposedRow& row) { return std::tie(row.layers, row.pipeline, row.data); }
 
 }  // namespace
@@ -114,71 +179,40 @@ bool is_vtrain_simulated(std::string_view csv) {
   return is_vtrain(csv) && title_row(csv).find(parameters_column) == std::string_view::npos;
 }
 
-std::vector<Point> read_vtrain_runs(const std::string& csv, const std::string& file) {
-  const CsvTable table = read_csv(csv, file);
-  std::vector<Point> points;
+PointsFile read_vtrain_file(const std::string& csv, const std::string& file) {
+  CsvTable table = read_csv(csv, file);
+  PointsFile read;
+  read.unread = std::move(table.unread);
   for (const CsvRow& cells : table.rows) {
-    const VtrainRow row(table, cells, file);
-    Point point;
-    point.line = cells.line;
-    point.id = fmt::format("vtrain-{}", cells.line);
-    point.source = "vTrain, multi node";
-    point.url = "https://github.com/VIA-Research/vTrain";
-    point.where = fmt::format("line {}", cells.line);
-    point.kind = "measured";
-    point.model = fmt::format("{:g}B", row.number(parameters_column));
-    point.seq = row.whole("sequence length");
-    point.hardware = "A100-80GB SXM";
-    point.gpus = row.whole(gpus_column);
-    point.network = "800 Gb/s per node";
-    point.framework = "Megatron-DeepSpeed";
-    point.precision = "fp16";
-    point.tensor = row.whole("tensor parallelism");
-    point.pipeline = row.whole("pipeline parallelism");
-    point.data = row.whole("data parallelism");
-    point.micro_batch = row.whole("micro batch");
-    point.global_batch = row.whole("global batch");
-    point.schedule = "1f1b";
-    point.recompute = "full";
-    point.step_time = row.number("iteration time (ms)") / 1000;
-    point.split = "calibrate";
-    PrintedSizes sizes;
-    sizes.layers = row.whole("# layers");
-    sizes.hidden = row.whole("hidden size");
-    sizes.heads = row.whole("attention heads");
-    point.config = config_of(point, sizes);
-    points.push_back(std::move(point));
+    try {
+      read.points.push_back(run_of(VtrainRow(table, cells, file), cells.line));
+    } catch (const BadCell& bad) {
+      read.unread.push_back({cells.line, bad.what()});
+    }
   }
-  return points;
+  std::stable_sort(read.unread.begin(), read.unread.end(),
+                   [](const UnreadRow& a, const UnreadRow& b) { return a.line < b.line; });
+  if (read.points.empty()) refuse_unread(read.unread, file);
+  return read;
+}
+
+std::vector<Point> read_vtrain_runs(const std::string& csv, const std::string& file) {
+  PointsFile read = read_vtrain_file(csv, file);
+  refuse_unread(read.unread, file);
+  return std::move(read.points);
 }
 
 std::vector<ComposedRow> compose_vtrain(const std::string& csv, const std::string& file) {
   const CsvTable table = read_csv(csv, file);
+  refuse_unread(table.unread, file);
   std::vector<ComposedRow> rows;
   for (const CsvRow& cells : table.rows) {
-    const VtrainRow row(table, cells, file);
-    if (row.whole("hidden size") != 1024 || row.whole("tensor parallelism") != 1 ||
-        row.whole("micro batch") != 1) {
-      continue;
+    try {
+      const auto row = composed_row(VtrainRow(table, cells, file), cells.line);
+      if (row) rows.push_back(*row);
+    } catch (const BadCell& bad) {
+      throw TraceError(file, fmt::format("line {}", cells.line), bad.what());
     }
-    ComposedRow composed;
-    composed.line = cells.line;
-    composed.layers = row.whole("# layers");
-    composed.pipeline = row.whole("pipeline parallelism");
-    composed.data = row.whole("data parallelism");
-    composed.microbatches = row.whole("global batch") / composed.data;
-    constexpr int most_layers = 10'000;
-    if (composed.layers % composed.pipeline != 0 || composed.layers > most_layers) {
-      row.refuse(fmt::format("{} layers on {} stages: there are as many on each, and at most {}",
-                             composed.layers, composed.pipeline, most_layers));
-    }
-    if (composed.microbatches < 1) {
-      row.refuse(fmt::format("a global batch of {} is less than a sequence for each of {} replicas",
-                             row.whole("global batch"), composed.data));
-    }
-    composed.printed = row.number("iteration time (ms)") / 1000;
-    composed.composed = composed_step(composed.layers, composed.pipeline, composed.microbatches);
-    rows.push_back(composed);
   }
   return rows;
 }

@@ -23,7 +23,9 @@ bool is_vtrain_simulated(std::string_view csv);
 
 /// The multi-node runs as points: A100 80 GB, 800 Gb/s a machine, Megatron-DeepSpeed, fp16, full
 /// recomputation, one reduction behind the last backward. Ids are "vtrain-2" by line. Throws as
-/// read_points().
+/// read_points_file().
+PointsFile read_vtrain_file(const std::string& csv, const std::string& file);
+/// The same, but throws for a row that cannot be read.
 std::vector<Point> read_vtrain_runs(const std::string& csv, const std::string& file);
 
 /// A row of the simulated file, with what 1F1B makes of vTrain's own layer times.
