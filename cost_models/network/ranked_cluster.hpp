@@ -146,7 +146,7 @@ class RankedCluster {
   };
   std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, int, int>, Blocking> blocking_;
   std::vector<UsedAlgorithm> used_;  // so far, sorted
-  bool uneven_ = false;  // replicas are alike but for what they share their links with
+  bool uneven_ = false;              // replicas are alike but for what they share their links with
 };
 
 }  // namespace stageline
