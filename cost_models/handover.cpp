@@ -11,10 +11,9 @@
 namespace stageline {
 namespace {
 
-// Whether all tensors stay on one device between these homes of two roles.
-bool stays(const std::vector<int>& from, const std::vector<int>& to) {
-  return from.size() == 1 && from == to;
-}
+// Whether each tensor stays on its device between these homes of two roles: of several, as those of
+// replicas, a micro-batch takes the same place in both lists.
+bool stays(const std::vector<int>& from, const std::vector<int>& to) { return from == to; }
 
 class Handovers {
  public:
@@ -31,7 +30,13 @@ class Handovers {
         add_stash(s);
         add_weights(s);
       }
-      add_sums(s);
+      add_sums(s, 1, replicas(s));
+    }
+  }
+
+  void add_copies(int copies) {
+    for (std::size_t s = 0; s < costs_.stage.size(); ++s) {
+      add_sums(s, replicas(s), replicas(s) * copies);
     }
   }
 
@@ -113,12 +118,14 @@ class Handovers {
     }
   }
 
-  // Of the replicas, which add up each other's sums: that is nothing but reading and writing.
-  void add_sums(std::size_t s) {
-    const std::size_t replicas = homes(s, Role::weight_grad).size();
+  int replicas(std::size_t s) const { return static_cast<int>(homes(s, Role::weight_grad).size()); }
+
+  // Of that many replicas, some of which are counted, and which add up each other's sums: that is
+  // nothing but reading and writing.
+  void add_sums(std::size_t s, int counted, int replicas) {
     const Bytes sums = costs_.stage[s].gradients;
-    if (replicas > 1) add(s, &StageCosts::update, written(sums));
-    for (std::size_t other = 1; other < replicas; ++other) {
+    if (counted == 1 && replicas > 1) add(s, &StageCosts::update, written(sums));
+    for (int other = counted; other < replicas; ++other) {
       add(s, &StageCosts::update, read(sums));
     }
   }
@@ -139,6 +146,11 @@ class Handovers {
 
 void add_handover(Costs& costs, const Placement& placement, const Handover& handover) {
   if (!handover.is_free()) Handovers(costs, placement, handover).add();
+}
+
+void add_sums_of_copies(Costs& costs, const Placement& placement, const Handover& handover,
+                        int copies) {
+  if (!handover.is_free()) Handovers(costs, placement, handover).add_copies(copies);
 }
 
 }  // namespace stageline

@@ -21,4 +21,10 @@ namespace stageline {
 /// the edges, and the stages' bytes. Throws UsageError where a time does not fit.
 void add_handover(Costs& costs, const Placement& placement, const Handover& handover);
 
+/// The sums of replicas that are not in the placement, each of whose replicas represents `copies`
+/// (itself included): U reads them, too. add_handover() was called. Throws UsageError where a time
+/// does not fit.
+void add_sums_of_copies(Costs& costs, const Placement& placement, const Handover& handover,
+                        int copies);
+
 }  // namespace stageline

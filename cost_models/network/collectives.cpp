@@ -154,7 +154,8 @@ CollectivePlan Collectives::plan(const Collective& collective) {
                                          : static_cast<double>(own->bandwidth.bytes_per_second) /
                                                bus_factor(collective.kind, found.shape().ranks());
     // It was measured of one group.
-    const Use& one = use(*best.algorithm, collective.kind, prepared({found.ranks.front()}));
+    Prepared& alone = prepared({found.ranks.front()});
+    const Use& one = use(*best.algorithm, collective, alone);
     if (best.use->rate < one.rate) rate *= best.use->rate / one.rate;
   }
   CollectivePlan plan{best.algorithm->name, {setup, collective.bytes, {}, {}}};
@@ -212,7 +213,7 @@ Collectives::Candidate Collectives::chosen(const Collective& collective, Prepare
 
 Collectives::Candidate Collectives::candidate(const Algorithm& algorithm,
                                               const Collective& collective, Prepared& found) {
-  Candidate best{&algorithm, &use(algorithm, collective.kind, found), {}, unbounded};
+  Candidate best{&algorithm, &use(algorithm, collective, found), {}, unbounded};
   for (const CollectivePace& pace :
        algorithm.paces(collective.kind, collective.bytes, found.shape())) {
     const double seconds = seconds_of(pace, best.use->rate, collective.bytes);
@@ -223,12 +224,31 @@ Collectives::Candidate Collectives::candidate(const Algorithm& algorithm,
   return best;
 }
 
-const Collectives::Use& Collectives::use(const Algorithm& algorithm, CollectiveKind kind,
+const Collectives::Use& Collectives::use(const Algorithm& algorithm, const Collective& collective,
                                          Prepared& found) {
-  const std::pair key(algorithm.name, kind);
+  const Beside beside = found.beside.empty() ? Beside{} : beside_of(algorithm, collective, found);
+  const std::tuple key(algorithm.name, collective.kind,
+                       beside.other == nullptr ? no_algorithm : beside.other->name);
   const auto known = found.uses.find(key);
   if (known != found.uses.end()) return known->second;
-  return found.uses.emplace(key, use_of(algorithm, kind, found)).first->second;
+  return found.uses.emplace(key, use_of(algorithm, collective.kind, found, beside)).first->second;
+}
+
+// The groups beside whose shape the algorithm cannot do, such as those that cross machines where
+// the others do not, run the one that is best for them.
+Collectives::Beside Collectives::beside_of(const Algorithm& algorithm, const Collective& collective,
+                                           const Prepared& found) {
+  Beside beside;
+  const Prepared& all = prepared(found.beside);
+  Collective others{collective.kind, collective.bytes, {}, collective.dimension};
+  for (std::size_t group = 0; group < all.ranks.size(); ++group) {
+    const bool able = algorithm.handles(collective.kind, nth(all.shapes, all.shape_of[group]));
+    (able ? beside.same : others.groups).push_back(all.ranks[group]);
+  }
+  if (others.groups.empty()) return beside;
+  beside.other = chosen(others, prepared(others.groups)).algorithm;
+  beside.others = std::move(others.groups);
+  return beside;
 }
 
 // By resource, of a byte of all groups.
@@ -254,14 +274,16 @@ std::vector<double> Collectives::loads_of(const Algorithm& algorithm, Collective
 }
 
 Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind kind,
-                                     const Prepared& found) {
+                                     const Prepared& found, const Beside& beside) {
   Use use;
   std::vector<double> load = loads_of(algorithm, kind, found, use.route.tier);
-  if (!found.beside.empty()) {
+  const auto add = [&](const Algorithm& other, const Groups& groups) {
     Tier any{};
-    const std::vector<double> more = loads_of(algorithm, kind, prepared(found.beside), any);
+    const std::vector<double> more = loads_of(other, kind, prepared(groups), any);
     for (std::size_t i = 0; i < load.size(); ++i) load[i] += load[i] > 0 ? more[i] : 0;
-  }
+  };
+  if (!beside.same.empty()) add(algorithm, beside.same);
+  if (beside.other != nullptr) add(*beside.other, beside.others);
   use.rate = unbounded;
   for (std::size_t i = 0; i < load.size(); ++i) {
     if (load[i] <= 0) continue;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct Collective {
   std::vector<std::vector<int>> groups;
   Dimension dimension = Dimension::data;  // of the groups, by which algorithms are named
   /// Groups of other replicas that do the same at the same time: they load links, and what they
-  /// take is not asked.
+  /// take is not asked. They run the same algorithm, those that it cannot do the best for them.
   std::vector<std::vector<int>> beside{};
 };
 
@@ -81,7 +82,8 @@ class Collectives {
     std::vector<int> shape_of;            // by group, an index into shapes
     std::vector<std::vector<int>> beside;
     const GroupShape& shape() const { return shapes.front(); }
-    std::map<std::pair<std::string_view, CollectiveKind>, Use> uses;  // by algorithm
+    // By the algorithm, and the one of the groups beside that cannot run it.
+    std::map<std::tuple<std::string_view, CollectiveKind, std::string_view>, Use> uses;
   };
   struct Candidate {
     const Algorithm* algorithm = nullptr;
@@ -91,14 +93,22 @@ class Collectives {
   };
 
   using Groups = std::vector<std::vector<int>>;
+  // The groups beside by what they run.
+  struct Beside {
+    Groups same;                       // the algorithm of the collective
+    Groups others;                     // `other`
+    const Algorithm* other = nullptr;  // null: there are none
+  };
   Prepared& prepared(const Groups& groups, const Groups& beside = {});
-  const Use& use(const Algorithm& algorithm, CollectiveKind kind, Prepared& found);
+  const Use& use(const Algorithm& algorithm, const Collective& collective, Prepared& found);
+  Beside beside_of(const Algorithm& algorithm, const Collective& collective, const Prepared& found);
   void add_group(const std::vector<int>& group, Prepared& found);
   std::vector<std::vector<int>> domains_of(const std::vector<int>& group);
   bool same_domain(int one, int other);
   GroupShape links_of(const Prepared& found);
   const Chip* chip_of_all(const std::vector<std::vector<int>>& groups) const;
-  Use use_of(const Algorithm& algorithm, CollectiveKind kind, const Prepared& found);
+  Use use_of(const Algorithm& algorithm, CollectiveKind kind, const Prepared& found,
+             const Beside& beside);
   std::vector<double> loads_of(const Algorithm& algorithm, CollectiveKind kind,
                                const Prepared& found, Tier& tier);
   double reached(int resource, const GroupShape& shape, CollectiveKind kind) const;

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cost_models/handover.hpp"
 #include "cost_models/network/op_times.hpp"
 #include "sim/index.hpp"
 
@@ -134,6 +135,7 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
   const std::lock_guard lock(shared_->access());
   costs.network = network_;
   if (scatters_messages(model)) costs.network.found = scattered_;
+  add_sums_of_copies(costs, placement, ranks_.handover, copies());
   add_collectives(costs, model, partition, placement, recomputed);
   ResourceNumbers numbers = numbers_;
   for (StageCosts& stage : costs.stage) {

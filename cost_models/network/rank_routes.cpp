@@ -30,6 +30,47 @@ Bandwidth alone_on(const Route& route, const std::vector<Bandwidth>& capacity) {
   return {std::max<std::int64_t>(1, static_cast<std::int64_t>(least))};
 }
 
+// What replicas ask of links: the bytes on each, by replica and hop.
+class LinkUses {
+ public:
+  explicit LinkUses(int replicas) : replicas_(replicas) {}
+
+  void add(int replica, int hop, const Route& route) {
+    for (std::size_t i = 0; i < route.resources.size(); ++i) {
+      const double load = route.load.empty() ? 1 : route.load[i];
+      uses_[route.resources[i]][replica][hop] += load;
+    }
+  }
+
+  // Two links are alike where as many replicas use them in the same way, and two replicas are where
+  // they use links alike on every hop.
+  bool alike(const std::vector<Bandwidth>& capacity) const {
+    using ByHop = std::map<int, double>;
+    std::map<std::pair<std::int64_t, std::vector<ByHop>>, int> kinds;
+    std::vector<std::vector<std::pair<int, ByHop>>> of_replica(as_size(replicas_));
+    for (const auto& [resource, by_replica] : uses_) {
+      const Bandwidth limit = nth(capacity, resource);
+      if (limit.is_unlimited()) continue;
+      std::vector<ByHop> users;
+      for (const auto& [replica, by_hop] : by_replica) users.push_back(by_hop);
+      std::sort(users.begin(), users.end());
+      const int next = static_cast<int>(kinds.size());
+      const int kind =
+          kinds.try_emplace({limit.bytes_per_second, std::move(users)}, next).first->second;
+      for (const auto& [replica, by_hop] : by_replica) {
+        nth(of_replica, replica).emplace_back(kind, by_hop);
+      }
+    }
+    for (auto& links : of_replica) std::sort(links.begin(), links.end());
+    return std::all_of(of_replica.begin(), of_replica.end(),
+                       [&](const auto& links) { return links == of_replica.front(); });
+  }
+
+ private:
+  int replicas_;
+  std::map<int, std::map<int, std::map<int, double>>> uses_;  // by resource, replica, hop
+};
+
 Cluster first_of(Cluster cluster, const RankGrid& grid) {
   const int have = static_cast<int>(cluster.devices.size());
   const int want = grid.devices();
@@ -81,6 +122,40 @@ std::array<Route, 2> RankRoutes::to_host(const PipelineRank& rank) {
     back.push_back(&routes.back);
   }
   return {merged(there), merged(back)};
+}
+
+bool RankRoutes::messages_share_alike() {
+  const Degrees& degrees = grid_.degrees();
+  LinkUses uses(degrees.data);
+  for (int d = 0; d < degrees.data; ++d) {
+    for (int p = 0; p < degrees.pipeline; ++p) {
+      const int next = (p + 1) % degrees.pipeline;
+      if (next != p) {
+        uses.add(d, 4 * p, between({p, d}, {next, d}));
+        uses.add(d, 4 * p + 1, between({next, d}, {p, d}));
+      }
+      const std::array<Route, 2> host = to_host({p, d});
+      uses.add(d, 4 * p + 2, host[0]);
+      uses.add(d, 4 * p + 3, host[1]);
+    }
+  }
+  return uses.alike(routes_.capacity());
+}
+
+bool RankRoutes::groups_share_alike(Dimension dimension, int pipeline) {
+  LinkUses uses(grid_.degrees().data);
+  for (int d = 0; d < grid_.degrees().data; ++d) {
+    for (const std::vector<int>& group : grid_.groups(dimension, pipeline, d)) {
+      for (std::size_t i = 0; group.size() > 1 && i < group.size(); ++i) {
+        try {
+          uses.add(d, 0, routes_.between(group[i], group[(i + 1) % group.size()]));
+        } catch (const UsageError&) {
+          continue;  // no route: what needs one refuses
+        }
+      }
+    }
+  }
+  return uses.alike(routes_.capacity());
 }
 
 std::vector<int> RankRoutes::first_uses(const std::vector<PipelineRank>& ranks) {

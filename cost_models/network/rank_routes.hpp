@@ -64,6 +64,15 @@ class RankRoutes {
   /// There and back.
   std::array<Route, 2> to_host(const PipelineRank& rank);
 
+  /// Whether the messages of all replicas find links alike: on each hop around the ring of a
+  /// pipeline, both ways, and to the hosts, what a replica shares its links with is the same as of
+  /// any other one. Devices that share a NIC may belong to one hop of one replica and to two hops
+  /// of another, where a rank does not end with a machine. Throws as Routes::between().
+  bool messages_share_alike();
+  /// The same of the rings of the groups of a dimension at a pipeline rank, which all run at once.
+  /// Devices that no link joins share nothing.
+  bool groups_share_alike(Dimension dimension, int pipeline);
+
   /// The resources of all routes between ranks of one replica, as between() gives them row by row,
   /// each once and in the order of its first use. Throws as Routes::between(). O(ranks × devices)
   /// and, of a cluster's links, O(devices × links).

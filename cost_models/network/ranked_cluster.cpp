@@ -10,6 +10,7 @@
 #include "sim/checked.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/op.hpp"
 #include "sim/rates.hpp"
 
 namespace stageline {
@@ -31,6 +32,10 @@ Likeness likeness(const Device& device) {
           device.reserve, device.op_overhead, device.kind};
 }
 
+// Replicas that only share links unequally are simulated up to so many: a stage has at most
+// max_parts replicas, of which a bidirectional schedule takes two a pipeline.
+constexpr int most_uneven = max_parts / 2;
+
 // Each of so many senders sends a part of the message.
 void divide(Route& route, int senders) {
   for (double& load : route.load) load /= senders;
@@ -50,7 +55,9 @@ RankedCluster::RankedCluster(Cluster cluster, const Degrees& degrees, const std:
       buckets_(buckets),
       all_(all) {
   find_bucket_rule(buckets);
-  if (all || replicas_differ()) replicas_ = degrees.data;
+  const bool differ = all || replicas_differ();
+  uneven_ = !differ && degrees.data > 1 && !cluster_.links.empty() && links_are_shared_unequally();
+  if (differ || (uneven_ && degrees.data <= most_uneven)) replicas_ = degrees.data;
   make_ranks();
   make_network();
 }
@@ -106,6 +113,16 @@ bool RankedCluster::routes_differ() {
     if (differ([&](int d) { return ways_to_host({p, d}); })) return true;
     for (const Dimension dimension : {Dimension::tensor, Dimension::context}) {
       if (differ([&](int d) { return ways_in(dimension, {p, d}); })) return true;
+    }
+  }
+  return false;
+}
+
+bool RankedCluster::links_are_shared_unequally() {
+  if (!shared_->messages_share_alike()) return true;
+  for (int p = 0; p < grid_.degrees().pipeline; ++p) {
+    for (const Dimension dimension : {Dimension::tensor, Dimension::context}) {
+      if (!shared_->groups_share_alike(dimension, p)) return true;
     }
   }
   return false;

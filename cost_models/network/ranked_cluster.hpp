@@ -32,8 +32,9 @@ struct UsedAlgorithm {
 };
 
 /// Data-parallel replicas that are alike do the same at the same time. One of them is simulated
-/// then, and its messages and collectives load the links of all. Where replicas differ, in a device
-/// or in a route between neighbours or to a host, all are simulated, each with its own messages;
+/// then, and its messages and collectives load the links of all. Where replicas differ, in a
+/// device, in a route between neighbours or to a host, or in what they share their links with, all
+/// are simulated, each with its own messages (up to 63 of those that differ in the last alone);
 /// rank `pipeline` of replica `data` is device data × pipelines + pipeline.
 class RankedCluster {
  public:
@@ -58,6 +59,9 @@ class RankedCluster {
   int replicas() const { return replicas_; }
   /// The pipelines that each simulated one represents.
   int copies() const { return grid_.degrees().data / replicas_; }
+  /// Whether replicas are alike but for what they share their links with. One that stands for all
+  /// of them has the fullest links of every hop.
+  bool shares_unequally() const { return uneven_; }
   /// All devices of the run.
   const Cluster& devices() const { return cluster_; }
 
@@ -94,6 +98,7 @@ class RankedCluster {
   static Way way_on(const Route& route) { return {route.bandwidth, route.latency, route.tier}; }
   bool replicas_differ();
   bool routes_differ();
+  bool links_are_shared_unequally();
   std::vector<Way> ways_in(Dimension dimension, const PipelineRank& rank);
   std::vector<Way> ways_to_host(const PipelineRank& rank);
   void make_ranks();
@@ -141,6 +146,7 @@ class RankedCluster {
   };
   std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, int, int>, Blocking> blocking_;
   std::vector<UsedAlgorithm> used_;  // so far, sorted
+  bool uneven_ = false;              // replicas are alike but for what they share their links with
 };
 
 }  // namespace stageline

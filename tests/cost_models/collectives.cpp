@@ -231,6 +231,30 @@ TEST_CASE("groups of other replicas load links, and their own routes say nothing
   CHECK(alone(with({{1, 5}}, {{0, 4}})) > alone(together) * 10);
 }
 
+TEST_CASE("groups beside that cannot run an algorithm run the best for them") {
+  // Of four-GPU machines: the group has two and two, which hierarchical can do, and the ones beside
+  // have one and three.
+  const Cluster cluster = cluster_of({3, 4, "h100", 450 * giga, 50 * giga, true});
+  Collective asked{CollectiveKind::all_reduce, Bytes{giga}, {{0, 1, 4, 5}}};
+  const auto load_of = [&](const std::string& algorithms) {
+    return load_on(cluster, planned(cluster, asked, algorithms).costs.route, "nvswitch1>fabric");
+  };
+  const double own = load_of("best");
+  const std::string_view chosen = planned(cluster, asked).algorithm;
+  CHECK(chosen == "hierarchical");
+  CHECK(own > 0);
+  asked.beside = {{6, 8, 9, 10}};
+  // The ring, or the tree, of the groups beside crosses from machine 1 to machine 2.
+  CHECK(load_of("best") > own);
+  const CollectivePlan with_others = planned(cluster, asked);
+  CHECK(with_others.costs.route.bandwidth <
+        planned(cluster, {asked.kind, asked.bytes, asked.groups}).costs.route.bandwidth);
+  // Named, it must do for all that run it.
+  CHECK_THROWS_WITH_AS(planned(cluster, asked, "hierarchical"),
+                       doctest::Contains("the algorithm hierarchical cannot do all_reduce"),
+                       UsageError);
+}
+
 TEST_CASE("groups that cross machines and groups that do not are one flow") {
   const Cluster cluster = cluster_of({3, 4, "h100"});
   const std::vector<std::vector<int>> threes{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9, 10, 11}};

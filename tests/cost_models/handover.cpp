@@ -81,6 +81,29 @@ TEST_CASE("replicas read each other's sums") {
   CHECK(three == std::vector<Added>{{0, 0, 1, 1, 8 + 2 * 4}, {1, 0, 0, 0, 0}});
 }
 
+TEST_CASE("replicas that others represent read as many sums as all of them would") {
+  Placement both = straight_placement(2);
+  both.stage[0].replicas = {0, 2};
+  both.stage[1].replicas = {1, 3};
+  Costs all = two_stages();
+  add_handover(all, both, cores);
+  Costs one = two_stages();
+  add_handover(one, straight_placement(2), cores);
+  add_sums_of_copies(one, straight_placement(2), cores, 2);
+  CHECK(one.stage == all.stage);
+  CHECK(one.stage[0].update == (5 + 8 + 4) * us);
+  add_sums_of_copies(one, straight_placement(2), cores, 1);
+  CHECK(one.stage == all.stage);
+  add_sums_of_copies(one, straight_placement(2), {}, 2);
+  CHECK(one.stage == all.stage);
+}
+
+TEST_CASE("what stays on the device of each replica is handed to nobody") {
+  Placement both = straight_placement(2);
+  both.stage[0].replicas = both.stage[1].replicas = {0, 1};
+  CHECK(added(both, cores) == std::vector<Added>{{0, 0, 0, 0, 8 + 4}, {0, 0, 0, 0, 8 + 4}});
+}
+
 TEST_CASE("a backward on another device reads the stash, and its updates leave") {
   Placement apart = straight_placement(2);
   apart.stage[0].replicas = apart.stage[1].replicas = {0};  // PipeFB: F on one, the rest on another

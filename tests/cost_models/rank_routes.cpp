@@ -2,6 +2,7 @@
 #include "cost_models/network/rank_routes.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -182,6 +183,49 @@ TEST_CASE("the network of ranks outlives them, and has as many resources as its 
   CHECK(network.between(0, 2).latency == Time{5});
   CHECK(network.between(1, 1).is_free());
   CHECK(network.resources.size() == 12);
+}
+
+// Machines of eight devices, two to a NIC.
+Cluster machines_with_shared_nics(int machines) {
+  Cluster cluster = uniform_cluster(8 * machines, std::nullopt, std::nullopt);
+  const int hosts = static_cast<int>(cluster.hosts.size());
+  const int first = static_cast<int>(cluster.devices.size()) + hosts;
+  const int fabric = first;
+  cluster.switches = {"fabric"};
+  for (int nic = 0; nic < 4 * machines; ++nic) {
+    cluster.switches.push_back(fmt::format("nic{}", nic));
+    const int at = first + 1 + nic;
+    for (const int device : {2 * nic, 2 * nic + 1}) {
+      cluster.links.push_back(
+          {fmt::format("port{}", device), device, at, {100'000'000'000}, Time{}, Duplex::full});
+    }
+    cluster.links.push_back(
+        {fmt::format("up{}", nic), at, fabric, {10'000'000'000}, Time{}, Duplex::full});
+  }
+  return cluster;
+}
+
+Degrees degrees_of(int data, int pipeline) {
+  Degrees degrees;
+  degrees.data = data;
+  degrees.pipeline = pipeline;
+  return degrees;
+}
+
+TEST_CASE("replicas that share NICs with more or fewer others are all simulated") {
+  const Cluster cluster = machines_with_shared_nics(8);
+  // Every NIC is of two replicas of one pipeline rank.
+  CHECK(RankedCluster(cluster, degrees_of(8, 8)).replicas() == 1);
+  CHECK(RankedCluster(cluster, degrees_of(4, 8)).replicas() == 1);
+  // Of nine replicas, one shares its NIC with another rank's.
+  const RankedCluster uneven(cluster, degrees_of(9, 4));
+  CHECK(uneven.replicas() == 9);
+  CHECK(uneven.shares_unequally());
+  CHECK_FALSE(RankedCluster(cluster, degrees_of(8, 4)).shares_unequally());
+  // More than a stage can have: one stands for all, which a note says.
+  const RankedCluster many(machines_with_shared_nics(25), degrees_of(65, 3));
+  CHECK(many.replicas() == 1);
+  CHECK(many.shares_unequally());
 }
 
 }  // namespace

@@ -147,6 +147,16 @@ void ask_simulate(Session& session, const Words& problem) {
   session.put_for_json(session.draw().once_in(4) ? with(words, {"--timeline"}) : words);
 }
 
+// Groups that lie unevenly on machines.
+void ask_on_machines(Session& session, const Words&) {
+  const Words problem = session.draw().problem_on_machines();
+  if (session.draw().once_in(8)) {
+    session.put_for_json(with({"compare", "--no-changes"}, problem));
+  } else {
+    session.put_for_json(simulate_words(problem));
+  }
+}
+
 // An answer does not depend on how many rows are simulated at a time.
 void ask_compare_at_a_time(Session& session, const Words& problem) {
   Words words = with({"compare", "--no-changes"},
@@ -344,9 +354,10 @@ struct Kind {
   Asker put;
   int weight;  // of 100
 };
-constexpr Kind kinds[] = {{ask_simulate, 29}, {ask_why, 5},    {ask_compare, 14}, {ask_draw, 12},
-                          {ask_bound, 12},    {ask_hybrid, 5}, {ask_program, 10}, {ask_mutant, 5},
-                          {ask_formats, 5},   {ask_costs, 2},  {ask_import, 1}};
+constexpr Kind kinds[] = {{ask_simulate, 23}, {ask_why, 5},    {ask_compare, 14},
+                          {ask_draw, 12},     {ask_bound, 12}, {ask_hybrid, 5},
+                          {ask_program, 10},  {ask_mutant, 5}, {ask_formats, 5},
+                          {ask_costs, 2},     {ask_import, 1}, {ask_on_machines, 6}};
 
 TEST_CASE("no question gets an answer that cannot be") {
   const int all = number_of("STAGELINE_QUESTIONS", test::thorough ? 40'000 : 1'000);

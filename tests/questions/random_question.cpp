@@ -147,6 +147,87 @@ std::string Questions::cluster_file(int devices) {
   return path;
 }
 
+// Machines of one to six devices on a switch each; NICs of a device, of two or of a machine.
+std::string Questions::machines_file(int devices) {
+  Cluster cluster = uniform_cluster(devices, std::nullopt, std::nullopt);
+  cluster.name = "machines";
+  if (!once_in(4)) {
+    cluster.kinds.emplace_back();
+    cluster.kinds.back().name = "h100";
+    for (Device& device : cluster.devices) device.kind = 0;
+  }
+  std::vector<int> first;  // devices of each machine
+  for (int d = 0; d < devices; d += 1 + number(6)) first.push_back(d);
+  first.push_back(devices);
+  const int machines = static_cast<int>(first.size()) - 1;
+  for (int m = 0; m < machines; ++m) {
+    cluster.hosts.push_back({fmt::format("host{}", m), std::nullopt, true});
+    cluster.switches.push_back(fmt::format("switch{}", m));
+  }
+  cluster.switches.emplace_back("fabric");
+  const int inside = devices + machines;  // the first machine's switch
+  const int fabric = inside + machines;
+  const int to_a_nic = one_of(std::vector<int>{1, 2, 6});
+  const auto join = [&](const std::string& name, int from, int to, int gigabytes, Tier tier) {
+    Link link{name, from, to, Bandwidth{std::int64_t{gigabytes} * 1'000'000'000}, Time{}};
+    link.tier = tier;
+    cluster.links.push_back(link);
+  };
+  for (int m = 0; m < machines; ++m) {
+    for (int d = nth(first, m); d < nth(first, m + 1); ++d) {
+      nth(cluster.devices, d).host = m;
+      join(fmt::format("nvlink{}", d), d, inside + m, 450, Tier::nvlink);
+      if (to_a_nic == 1) join(fmt::format("nic{}", d), d, fabric, 25, Tier::network);
+      if (to_a_nic != 2) continue;
+      if ((d - nth(first, m)) % 2 == 0) {
+        cluster.switches.push_back(fmt::format("nic{}", d));
+        const int nic = inside + static_cast<int>(cluster.switches.size()) - 1;
+        join(fmt::format("up{}", d), nic, fabric, 25, Tier::network);
+      }
+      const int nic = inside + static_cast<int>(cluster.switches.size()) - 1;
+      join(fmt::format("pcie{}", d), d, nic, 50, Tier::pcie);
+    }
+    if (to_a_nic == 6) join(fmt::format("nic{}", m), inside + m, fabric, 25, Tier::network);
+  }
+  const std::string path = folder_ + "/machines.json";
+  write(path, write_cluster(cluster));
+  return path;
+}
+
+std::vector<std::string> Questions::problem_on_machines() {
+  const int tensor = one_of(std::vector<int>{1, 2, 3, 4});
+  const int context = once_in(4) ? 2 : 1;
+  const int data = 1 + number(4);
+  const int pipeline = 1 + number(4);
+  const int devices = tensor * context * data * pipeline;
+  std::vector<std::string> words{"model:gpt@h100,layers=6,hidden=768,heads=12,seq=256,batch=1"};
+  const auto add = [&](const char* flag, std::string value) {
+    words.emplace_back(flag);
+    words.push_back(std::move(value));
+  };
+  add("--schedule", schedule(pipeline, Synchrony::synchronous));
+  add("--cluster", machines_file(devices));
+  add("--tp", fmt::format("{}", tensor));
+  add("--cp", fmt::format("{}", context));
+  add("--dp", fmt::format("{}", data));
+  add("--pp", fmt::format("{}", pipeline));
+  add("--microbatches", fmt::format("{}", pipeline * (1 + number(3))));
+  std::vector<std::string> order{"tp", "cp", "dp", "pp"};
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], nth(order, number(static_cast<int>(i))));
+  }
+  add("--order", fmt::format("{}", fmt::join(order, "-")));
+  if (tensor > 1 && once_in(2)) words.emplace_back("--sequence-parallel");
+  if (once_in(3)) add("--zero", fmt::format("{}", number(4)));
+  if (once_in(3)) add("--sharing", once_in(2) ? "fair" : "fifo");
+  if (once_in(4)) {
+    add("--collectives",
+        one_of(std::vector<std::string>{"ring", "tp=hierarchical", "dp=tree", "tp=nvls,dp=ring"}));
+  }
+  if (once_in(3)) words.emplace_back("--all-pipelines");
+  return words;
+}
+
 std::string Questions::schedule(int devices, std::optional<Synchrony> only) {
   std::vector<const Scheduler*> all;
   for (const Scheduler* const one : schedulers()) {

@@ -25,6 +25,10 @@ class Questions {
   /// The same problem on several times as many devices, with data parallelism beside the pipeline.
   std::vector<std::string> replicated_problem(std::vector<std::string> problem);
 
+  /// A transformer on machines of unequal sizes, whose devices share NICs or not, with all kinds of
+  /// parallelism in any nesting.
+  std::vector<std::string> problem_on_machines();
+
   /// A whole number from 0 to `below` - 1.
   int number(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
   /// True once in `times`.
@@ -40,6 +44,7 @@ class Questions {
   std::string schedule(int devices, std::optional<Synchrony> only);
   std::string trace();
   std::string cluster_file(int devices);
+  std::string machines_file(int devices);
   std::string time();
   std::string bytes();
   std::string link();

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -49,6 +50,10 @@ Row row_of(const Case& asked, const ScheduleSpec& spec, Keep keep) {
     row.why_not = fmt::format("{}: {}", row.schedule, error.what());
   } catch (const Deadlock& error) {
     row.why_not = error.what();
+  } catch (const TraceError& error) {
+    row.why_not = error.what();
+  } catch (const std::exception& error) {  // such as no memory: other rows may do with less
+    row.why_not = fmt::format("{}: {}", row.schedule, error.what());
   }
   return row;
 }

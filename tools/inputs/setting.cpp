@@ -44,12 +44,16 @@ void check_pair_overlap(const std::optional<double>& share) {
   }
 }
 
-std::string on_replicas(const Setting& setting, const Degrees& degrees, bool one_stands_for_all) {
+std::string on_replicas(const Setting& setting, const Degrees& degrees, bool one_stands_for_all,
+                        bool share_unequally) {
   if (one_stands_for_all) {
     return fmt::format(
-        "the {} data-parallel replicas are alike: one pipeline of {} is simulated, and its links "
-        "carry the load of all{}",
-        degrees.data, degrees.pipeline,
+        "the {} data-parallel replicas {}: one pipeline of {} is simulated, and its links {}{}",
+        degrees.data,
+        share_unequally ? "are alike but for what they share links with" : "are alike",
+        degrees.pipeline,
+        share_unequally ? "carry on every hop what the fullest do: --all-pipelines simulates each"
+                        : "carry the load of all",
         setting.replicas_vary ? "; what is drawn hits all of them at once, so that no step waits "
                                 "for the slowest: --all-pipelines draws each"
                               : "");
@@ -67,9 +71,8 @@ std::string on_replicas(const Setting& setting, const Degrees& degrees, bool one
     return fmt::format("all {} data-parallel replicas are simulated, as --all-pipelines asks",
                        degrees.data);
   }
-  return fmt::format(
-      "the {} data-parallel replicas differ in a device or a route: all are simulated",
-      degrees.data);
+  return fmt::format("the {} data-parallel replicas differ in {}: all are simulated", degrees.data,
+                     share_unequally ? "what they share links with" : "a device or a route");
 }
 
 // A program fixes the number of devices and all that a schedule would be asked for.
@@ -455,7 +458,8 @@ std::vector<std::string> notes(const Setting& setting) {
     if (setting.orders_searched) break;  // replicas may be alike in one order, and not in another
     const Degrees& degrees = ranked->grid().degrees();
     if (degrees.data == 1) continue;
-    all.push_back(on_replicas(setting, degrees, ranked->replicas() == 1));
+    all.push_back(
+        on_replicas(setting, degrees, ranked->replicas() == 1, ranked->shares_unequally()));
     break;
   }
   all.insert(all.end(), setting.notes.begin(), setting.notes.end());

@@ -146,6 +146,8 @@ Judgement Evaluator::judge(const Candidate& candidate) {
     return {{}, error.what()};
   } catch (const TraceError& error) {
     return {{}, error.what()};
+  } catch (const std::exception& error) {  // such as no memory: other candidates may do with less
+    return {{}, error.what()};
   }
 }
 

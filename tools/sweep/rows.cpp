@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -95,6 +96,8 @@ struct SweepRunner::Kept {
     } catch (const Deadlock& error) {
       refuse(rows, error.what());
     } catch (const TraceError& error) {
+      refuse(rows, error.what());
+    } catch (const std::exception& error) {  // such as no memory: other rows may do with less
       refuse(rows, error.what());
     }
   }
