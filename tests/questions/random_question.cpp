@@ -1,6 +1,7 @@
 #include "tests/questions/random_question.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>

@@ -115,8 +115,8 @@ std::string samples_csv(const std::vector<Profile>& profiles) {
             std::max<std::size_t>(1, samples.size() / as_size(profile.model.whole.samples));
         for (std::size_t k = 0; k < samples.size(); ++k) {
           text += fmt::format("{},{},{},{},{:.3f}\n", profile.model.batch,
-                              csv_cell(profile.model.layers[i].name), name(static_cast<Timed>(t)), k / each,
-                              static_cast<double>(samples[k].count()) / 1e6);
+                              csv_cell(profile.model.layers[i].name), name(static_cast<Timed>(t)),
+                              k / each, static_cast<double>(samples[k].count()) / 1e6);
         }
       }
     }
