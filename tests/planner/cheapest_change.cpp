@@ -209,5 +209,62 @@ TEST_CASE("knobs of memory are tried, others are not") {
   }
 }
 
+// Llama 3 8B as one pipeline on two of the devices of a machine.
+SettingRequest language_request() {
+  SettingRequest request;
+  request.trace = "model:llama3-8b@h100";
+  request.cluster.cluster = "h100x8";
+  request.devices = {2};
+  request.microbatches = 8;
+  return request;
+}
+
+FitQuestion language_question(const SettingRequest& request) {
+  FitQuestion question;
+  question.from = {
+      candidate_of(request, read_setting(request), parse_schedules("gpipe").front(), 2)};
+  question.limits.most_devices = 8;
+  question.limits.hosts = true;
+  return question;
+}
+
+TEST_CASE("a pipeline alone of a language model is tried with tensor and sequence parallelism") {
+  const SettingRequest request = language_request();
+  Evaluator evaluator(request);
+  const FitQuestion question = language_question(request);
+  const Judgement judged = evaluator.judge(question.from.front());
+  REQUIRE(judged.verdict);
+  bool plain = false;
+  bool sequence = false;
+  for (const Change& change :
+       single_changes(question.from.front(), evaluator.case_of(question.from.front()),
+                      *judged.verdict, question.limits)) {
+    if (change.candidate.shape.degrees.tensor == 1) continue;
+    (change.candidate.shape.sequence_parallel ? sequence : plain) = true;
+    CHECK(evaluator.judge(change.candidate).verdict);
+  }
+  CHECK(plain);
+  CHECK(sequence);
+}
+
+TEST_CASE("copies to the host that do not suffice are given up where that is cheaper") {
+  SettingRequest request = language_request();
+  request.cluster.memory = parse_bytes("78GB");
+  Evaluator evaluator(request);
+  FitQuestion question = language_question(request);
+  const CheapestChange without = cheapest_change(evaluator, question);
+  question.from.front().offloading.all = true;
+  const Judgement judged = evaluator.judge(question.from.front());
+  REQUIRE(judged.verdict);
+  REQUIRE(judged.verdict->fit == Fit::no);
+  const CheapestChange with = cheapest_change(evaluator, question);
+  REQUIRE_FALSE(without.fitting.empty());
+  REQUIRE_FALSE(with.fitting.empty());
+  // Single changes without copies are among those that are tried, whatever the copies cost.
+  for (const ChangedCandidate& one : without.fitting) {
+    if (one.changes.size() == 1) CHECK(with.fitting.front().cost <= one.cost);
+  }
+}
+
 }  // namespace
 }  // namespace stageline

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <new>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -503,6 +506,141 @@ TEST_CASE("a search ends soon after it is stopped, also while it searches cuts, 
     const Plan stopped = plan(request);
     CHECK(stopped.partial);
     CHECK(looked < stop_at + all / 8);  // what was found is simulated once more
+  }
+}
+
+PlanRequest language_request(const char* trace, const char* cluster, int samples) {
+  PlanRequest request;
+  request.setting.trace = trace;
+  request.setting.cluster.cluster = cluster;
+  request.setting.whole_cluster = true;
+  request.samples = samples;
+  return request;
+}
+
+TEST_CASE("one simulation is called off between its parts, and leaves nothing behind") {
+  PlanRequest request;
+  request.setting.trace = "uniform:layers=8,output=1MB";
+  request.setting.devices = {4};
+  request.samples = 16;
+  Candidate candidate;
+  candidate.shape = shapes_of(request).front();
+  candidate.spec = parse_schedules("1f1b").front();
+  Evaluator evaluator(request.setting);
+  int looked = 0;
+  int stop_at = 0;
+  const CheckPoint point = [&] {
+    if (++looked == stop_at) throw CalledOff();
+  };
+  const LooksAt looks(&point);
+  const Judgement whole = Evaluator(request.setting).judge(candidate);
+  REQUIRE(whole.verdict);
+  const int all = looked;
+  CHECK(all > 5);  // what is written, compiled, priced, simulated, weighed
+  for (stop_at = 1; stop_at <= all; ++stop_at) {
+    CAPTURE(stop_at);
+    looked = 0;
+    Evaluator fresh(request.setting);
+    CHECK_THROWS_AS(fresh.judge(candidate), CalledOff);
+    const Judgement after = fresh.judge(candidate);
+    REQUIRE(after.verdict);
+    CHECK(after.verdict->step == whole.verdict->step);
+    CHECK(after.verdict->peak == whole.verdict->peak);
+  }
+}
+
+TEST_CASE("whatever simulating a candidate throws is why it cannot run") {
+  PlanRequest request;
+  request.setting.trace = "uniform:layers=8,output=1MB";
+  request.setting.devices = {4};
+  request.samples = 16;
+  Candidate candidate;
+  candidate.shape = shapes_of(request).front();
+  candidate.spec = parse_schedules("1f1b").front();
+  Evaluator evaluator(request.setting);
+  const CheckPoint out_of_range = [] { throw std::out_of_range("no such thing"); };
+  const CheckPoint out_of_memory = [] { throw std::bad_alloc(); };
+  {
+    const LooksAt looks(&out_of_range);
+    CHECK(evaluator.judge(candidate).why_not == "no such thing");
+  }
+  {
+    const LooksAt looks(&out_of_memory);
+    CHECK(evaluator.judge(candidate).why_not ==
+          "simulating it takes more memory than this machine has");
+  }
+  CHECK(evaluator.judge(candidate).verdict);
+}
+
+TEST_CASE("beyond its budget a search goes on until one could be simulated") {
+  PlanRequest request;
+  request.setting.trace = "uniform:layers=8,output=1MB";
+  request.setting.devices = {4};
+  request.samples = 16;
+  request.budget = std::chrono::milliseconds{0};
+  const Plan found = plan(request);
+  CHECK(found.partial);
+  CHECK(found.counts.judged == 1);
+  CHECK(found.front.size() == 1);
+}
+
+TEST_CASE("what is recommended of a language model can be run, and takes what it says") {
+  struct Question {
+    const char* trace;
+    const char* cluster;
+    int samples;
+    int heads;
+  };
+  for (const Question& asked : {Question{"model:gpt2@h100", "h100x8", 16, 12},
+                                Question{"model:llama3-8b@h100", "h100x8*2", 16, 32}}) {
+    CAPTURE(asked.trace);
+    const PlanRequest request = language_request(asked.trace, asked.cluster, asked.samples);
+    const Plan found = plan(request);
+    REQUIRE(found.recommended);
+    Evaluator evaluator(request.setting);
+    const PlanPoint& point = found.front[*found.recommended];
+    CAPTURE(point.flags);
+    const Shape& shape = point.candidate.shape;
+    const Degrees& degrees = shape.degrees;
+    const Case again = evaluator.case_of(point.candidate);
+    CHECK(degrees.tensor * degrees.context * degrees.data * degrees.pipeline == shape.devices());
+    CHECK(asked.heads % degrees.tensor == 0);
+    CHECK(8 % degrees.tensor == 0);  // within a machine
+    CHECK(degrees.data * shape.microbatches * shape.microbatch_size == asked.samples);
+    CHECK(stages_of(point.candidate.spec, degrees.pipeline) <=
+          static_cast<int>(again.model.layers.size()));
+    const Outcome outcome = study(again);
+    CHECK(outcome.fit != Fit::no);
+    CHECK(outcome.step_time == point.verdict.step);
+  }
+}
+
+TEST_CASE("nothing of the same ranks and schedule is better than the end with the least memory") {
+  const PlanRequest request = language_request("model:gpt2@h100", "h100x8", 16);
+  const Plan found = plan(request);
+  REQUIRE_FALSE(found.front.empty());
+  const PlanPoint& lightest = found.front.back();
+  CAPTURE(lightest.flags);
+  Evaluator evaluator(request.setting);
+  Shape shape = lightest.candidate.shape;
+  std::vector<Zero> levels{Zero::none};
+  if (shape.degrees.data * shape.degrees.context > 1) {
+    levels = {Zero::none, Zero::optimizer, Zero::gradients, Zero::weights};
+  }
+  for (const Zero level : levels) {
+    shape.degrees.zero = level;
+    for (const Rebuild how : {Rebuild::none, Rebuild::selective, Rebuild::every, Rebuild::full}) {
+      Candidate other = lightest.candidate;
+      other.shape = shape;
+      other.recomputation = {};
+      if (how != Rebuild::none) other.recomputation.parts = {{{how, 1}, {}}};
+      const Judgement judged = evaluator.judge(other);
+      if (!judged.verdict || judged.verdict->fit == Fit::no) continue;
+      CAPTURE(flags_of(request.setting, other));
+      const bool better = judged.verdict->step <= lightest.verdict.step &&
+                          judged.verdict->fullest() < lightest.verdict.fullest();
+      CHECK_FALSE(better);
+    }
   }
 }
 

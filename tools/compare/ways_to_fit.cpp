@@ -96,6 +96,7 @@ class Wording {
         changed.candidate.partition == SettingRequest{}.partition) {
       differ.push_back("--partition " + changed.candidate.partition);
     }
+    if (offloads(from) && !offloads(changed.candidate)) differ.emplace_back("--offload none");
     std::string schedule = spelled(changed.candidate.spec);
     if (differ.empty()) return schedule;
     return fmt::format("{} with {}", schedule, fmt::join(differ, " "));

@@ -308,11 +308,20 @@ class Changes {
         }
         if (count > most_microbatches || other.shape.devices() > limits_.most_devices) break;
         if (degrees.pipeline > static_cast<int>(asked_.model.layers.size())) break;
-        // A pipeline alone is judged without the groups of a cluster and their reserve of memory.
-        if (is_pipeline_alone(degrees) != is_pipeline_alone(now)) break;
+        // A pipeline alone is judged without the groups of a cluster and their reserve of memory:
+        // a change does not give that reserve away. Tensor parallelism takes it.
+        const bool alone = is_pipeline_alone(degrees);
+        if (alone && !is_pipeline_alone(now)) break;
+        if (!alone && is_pipeline_alone(now) && exchange.more != &Degrees::tensor) break;
         other.shape.microbatches = static_cast<int>(count);
-        add(exchange.less != nullptr ? ChangeKind::degrees : ChangeKind::devices,
-            fmt::format("ranks {} by {}", i, factor), other);
+        const ChangeKind kind =
+            exchange.less != nullptr ? ChangeKind::degrees : ChangeKind::devices;
+        add(kind, fmt::format("ranks {} by {}", i, factor), other);
+        if (exchange.more == &Degrees::tensor && !other.shape.sequence_parallel) {
+          Candidate sequence = other;
+          sequence.shape.sequence_parallel = true;
+          add(kind, fmt::format("ranks {} by {} with sequence", i, factor), std::move(sequence));
+        }
       }
     }
   }
@@ -350,6 +359,10 @@ bool same(const Candidate& a, const Candidate& b) {
   return a.shape == b.shape && a.spec.scheduler == b.spec.scheduler &&
          a.spec.knobs == b.spec.knobs && a.recomputation == b.recomputation &&
          a.offloading == b.offloading && a.partition == b.partition;
+}
+
+bool offloads(const Candidate& candidate) {
+  return candidate.offloading.all || !candidate.offloading.stages.empty();
 }
 
 Candidate candidate_of(const SettingRequest& request, const Setting& setting,

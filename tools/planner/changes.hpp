@@ -15,7 +15,7 @@ namespace stageline {
 
 enum class ChangeKind : std::uint8_t {
   recompute,          // of some stages or all: selective, by layers or whole
-  offload,            // of some stages or all
+  offload,            // of some stages or all, or of none where the candidate has some
   microbatch_size,    // smaller micro-batches, as many samples a step
   knob,               // another value of a knob of the same schedule
   schedule,           // another schedule of the same synchrony
@@ -60,5 +60,8 @@ std::vector<Change> single_changes(const Candidate& from, const Case& asked, con
 
 /// Whether study() of both says the same: shape, schedule, stashes and cut.
 bool same(const Candidate& a, const Candidate& b);
+
+/// Whether stashes of a stage are copied to the host.
+bool offloads(const Candidate& candidate);
 
 }  // namespace stageline

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <tuple>
 #include <utility>
 
-#include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/study/cases_at_a_time.hpp"
@@ -141,9 +141,25 @@ class FitSearch {
     limits.promising_cuts = promising_cuts;
     try {
       return single_changes(candidate, evaluator_.case_of(candidate), verdict, limits);
-    } catch (const UsageError&) {
+    } catch (const std::exception&) {  // this one cannot be changed; the others can
       return {};
     }
+  }
+
+  // Copies to the host that do not suffice may cost more than all that makes them needless: no
+  // copies, alone and with each change of what is then asked for.
+  std::vector<Change> changes_without_copies(const Candidate& from) const {
+    Candidate plain = from;
+    plain.offloading = {};
+    std::vector<Change> changes{{ChangeKind::offload, "no copies", plain}};
+    const Judgement judgement = evaluator_.judge(plain);
+    if (!judgement.verdict) return changes;
+    for (Change& change : changes_of(plain, *judgement.verdict)) {
+      if (offloads(change.candidate)) continue;
+      change.what = "no copies, " + change.what;
+      changes.push_back(std::move(change));
+    }
+    return changes;
   }
 
   // As many of the first as there is room for.
@@ -191,28 +207,39 @@ class FitSearch {
   // many, there are some of all.
   void singles() {
     std::vector<std::vector<Change>> of(starts_.size());
+    std::vector<std::vector<Change>> without(starts_.size());  // copies to the host
     run(starts_.size(), 1, [&](std::size_t i) {
       const std::optional<Verdict>& verdict = starts_[i].judged.verdict;
-      if (verdict) of[i] = changes_of(question_.from[i], *verdict);
+      if (!verdict) return;
+      of[i] = changes_of(question_.from[i], *verdict);
+      if (offloads(question_.from[i])) without[i] = changes_without_copies(question_.from[i]);
     });
     struct Turn {
       std::size_t round = 0;
       std::size_t start = 0;
-      std::size_t change = 0;
+      Change* change = nullptr;
     };
     std::vector<Turn> turns;
     for (std::size_t i = 0; i < of.size(); ++i) {
-      std::array<std::size_t, all_change_kinds.size()> rounds{};
-      for (std::size_t c = 0; c < of[i].size(); ++c) {
-        turns.push_back({rounds[static_cast<std::size_t>(of[i][c].kind)]++, i, c});
+      for (std::vector<Change>* const changes : {&of[i], &without[i]}) {
+        std::array<std::size_t, all_change_kinds.size()> rounds{};
+        for (Change& change : *changes) {
+          turns.push_back({rounds[static_cast<std::size_t>(change.kind)]++, i, &change});
+        }
       }
     }
     std::stable_sort(turns.begin(), turns.end(),
                      [](const Turn& a, const Turn& b) { return a.round < b.round; });
     std::vector<Asked> asked;
     for (const Turn& turn : turns) {
-      Change& change = of[turn.start][turn.change];
-      add(asked, {turn.start, {change.kind}, std::move(change.what), std::move(change.candidate)});
+      Change& change = *turn.change;
+      std::vector<ChangeKind> kinds{change.kind};
+      const bool copies = offloads(question_.from[turn.start]);
+      if (copies && !offloads(change.candidate) && change.kind != ChangeKind::offload)
+        kinds.push_back(ChangeKind::offload);
+      std::sort(kinds.begin(), kinds.end());
+      add(asked,
+          {turn.start, std::move(kinds), std::move(change.what), std::move(change.candidate)});
     }
     judge(asked, most_single_work, most_single_searches, least_simulated);
   }
@@ -290,7 +317,8 @@ class FitSearch {
       const Judged& second = judged_[pair.second];
       for (const Change& change : after[static_cast<std::size_t>(at)]) {
         if (change.kind != second.changed.changes.front() || change.what != second.what) continue;
-        std::vector<ChangeKind> kinds{first.changed.changes.front(), change.kind};
+        std::vector<ChangeKind> kinds = first.changed.changes;
+        kinds.push_back(change.kind);
         std::sort(kinds.begin(), kinds.end());
         add(asked, {first.changed.from, std::move(kinds), change.what, change.candidate});
       }
@@ -349,6 +377,10 @@ class FitSearch {
     return left;
   }
 
+  bool gives_up_copies(const ChangedCandidate& one) const {
+    return offloads(question_.from[one.from]) && !offloads(one.candidate);
+  }
+
   CheapestChange result() {
     CheapestChange found;
     std::vector<const ChangedCandidate*> fitting;
@@ -375,9 +407,14 @@ class FitSearch {
         fitting.begin(), fitting.end(),
         [](const ChangedCandidate* a, const ChangedCandidate* b) { return cheaper(*a, *b); });
     for (const ChangedCandidate* const one : fitting) {
-      const bool has =
-          std::any_of(found.fitting.begin(), found.fitting.end(),
-                      [&](const ChangedCandidate& other) { return other.changes == one->changes; });
+      // Nor what does the same and more, and costs no less.
+      const bool has = std::any_of(
+          found.fitting.begin(), found.fitting.end(), [&](const ChangedCandidate& other) {
+            return other.changes == one->changes ||
+                   (gives_up_copies(*one) &&
+                    std::includes(one->changes.begin(), one->changes.end(), other.changes.begin(),
+                                  other.changes.end()));
+          });
       if (!has) found.fitting.push_back(*one);
     }
     if (!found.fitting.empty()) found.fitting.front() = thinned(found.fitting.front());

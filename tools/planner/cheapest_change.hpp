@@ -11,11 +11,12 @@
 
 namespace stageline {
 
-/// A candidate after one or two changes, as simulated.
+/// A candidate after one or two changes, as simulated, and without the copies to the host that it
+/// had, where that pays.
 struct ChangedCandidate {
   Candidate candidate;
   Verdict verdict;
-  std::vector<ChangeKind> changes;  // one or two
+  std::vector<ChangeKind> changes;  // up to three, ascending
   std::size_t from = 0;             // into FitQuestion::from
   /// Time of all devices a sample, in seconds: what it costs. On as many devices it grows as the
   /// step does.

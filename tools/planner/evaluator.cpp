@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <list>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -138,13 +139,9 @@ Case Evaluator::case_of(const Candidate& candidate) {
 Judgement Evaluator::judge(const Candidate& candidate) {
   try {
     return {judge_.verdict(case_of(candidate)), {}};
-  } catch (const UsageError& error) {
-    return {{}, error.what()};
-  } catch (const ProgramError& error) {
-    return {{}, error.what()};
-  } catch (const Deadlock& error) {
-    return {{}, error.what()};
-  } catch (const TraceError& error) {
+  } catch (const std::bad_alloc&) {
+    return {{}, "simulating it takes more memory than this machine has"};
+  } catch (const std::exception& error) {  // of the input or not: the search goes on
     return {{}, error.what()};
   } catch (const std::exception& error) {  // such as no memory: other candidates may do with less
     return {{}, error.what()};

@@ -1,9 +1,9 @@
 // Changes what was found: knobs one step further, recomputation stage by stage, cuts.
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <utility>
 
-#include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
@@ -13,7 +13,8 @@
 namespace stageline {
 namespace {
 
-constexpr std::size_t members_refined = 8;  // of the front, the fastest
+constexpr std::size_t members_refined = 8;   // of the front, the fastest
+constexpr std::size_t lightest_refined = 2;  // of the front, with the least memory
 constexpr std::size_t members_cut = 4;
 // Stages times micro-batches times cuts that are simulated of a member, and the bounds of these.
 constexpr int cut_work = 100'000;
@@ -66,6 +67,53 @@ std::vector<Candidate> Search::neighbours(const FrontPoint& point) const {
   return near;
 }
 
+// With the same ranks and schedule whatever may hold less, or as much and be faster: each level of
+// ZeRO, the next smaller micro-batches, sequence parallelism, each recomputation.
+std::vector<Candidate> Search::lighter(const FrontPoint& point) const {
+  const Candidate& here = point.candidate;
+  const PlanSpace& space = request_.space;
+  const Degrees& degrees = here.shape.degrees;
+  std::vector<Shape> shapes{here.shape};
+  const auto add = [&](const Shape& shape) {
+    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+  };
+  // Of those that are searched the nearest with smaller micro-batches.
+  const Shape* smaller = nullptr;
+  for (const Shape& shape : shapes_) {
+    Degrees same = shape.degrees;
+    same.zero = degrees.zero;
+    if (same != degrees) continue;
+    if (shape.microbatch_size == here.shape.microbatch_size) add(shape);
+    const bool alike = shape.degrees.zero == degrees.zero &&
+                       shape.sequence_parallel == here.shape.sequence_parallel;
+    if (!alike || shape.microbatch_size >= here.shape.microbatch_size) continue;
+    if (smaller == nullptr || shape.microbatch_size > smaller->microbatch_size) smaller = &shape;
+  }
+  if (smaller != nullptr) add(*smaller);
+  // ZeRO 2, which the shapes leave out, since it reduces in every backward of a pipeline.
+  const bool any_zero = space.zero.empty() && request_.setting.degrees.zero == Zero::none;
+  if (any_zero && degrees.data * degrees.context > 1) {
+    Shape divided = here.shape;
+    divided.degrees.zero = Zero::gradients;
+    add(divided);
+  }
+  std::vector<Candidate> near;
+  const auto set = sets_.find(degrees.pipeline);
+  if (set == sets_.end()) return near;
+  for (const Shape& shape : shapes) {
+    for (const Family& family : set->second.families) {
+      if (family.spec.scheduler != here.spec.scheduler || family.spec.knobs != here.spec.knobs) {
+        continue;
+      }
+      Candidate& other = near.emplace_back(here);
+      other.shape = shape;
+      other.recomputation = family.recomputation;
+      other.offloading = family.offloading;
+    }
+  }
+  return near;
+}
+
 // The fewest stages to recompute with which what lacks little fits: by bisection, since more of
 // them never hold more.
 bool Search::fit_by_recomputing() {
@@ -102,16 +150,18 @@ bool Search::fit_by_recomputing() {
       open.push_back(&trial);
     }
     if (batch.empty()) break;
-    std::vector<Judgement> judgements(batch.size());
-    in_parallel(batch.size(), workers_,
-                [&](std::size_t i) { judgements[i] = evaluator_.judge(batch[i]); });
+    std::vector<const Candidate*> asked;
+    for (const Candidate& candidate : batch) asked.push_back(&candidate);
+    const std::vector<std::optional<Judgement>> judgements = judgements_of(asked);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       Trial& trial = *open[i];
-      const bool fits = judgements[i].verdict && judgements[i].verdict->fit != Fit::no;
+      if (!judgements[i]) continue;  // the search has ended
+      const std::optional<Verdict>& verdict = judgements[i]->verdict;
+      const bool fits = verdict && verdict->fit != Fit::no;
       (fits ? trial.high : trial.low) = trial.low + (trial.high - trial.low) / 2;
-      if (!judgements[i].verdict) trial.low = trial.high;  // it cannot be rebuilt so
+      if (!verdict) trial.low = trial.high;  // it cannot be rebuilt so
       if (seen_.insert(flags_of(request_.setting, batch[i])).second &&
-          enter(batch[i], judgements[i])) {
+          enter(batch[i], *judgements[i])) {
         changed = true;
       }
     }
@@ -144,7 +194,7 @@ bool Search::search_cuts() {
       const SearchedCut searched = search_cut(evaluator_.case_of(cut[i]), evaluator_.judge(), most);
       cut[i].partition = searched.partition;
       found[i] = Judgement{searched.verdict, {}};
-    } catch (const UsageError&) {
+    } catch (const std::exception&) {
       found[i].reset();  // it stays with the cut that it has
     } catch (const CalledOff&) {
       if (!late) throw;  // by the caller
@@ -166,9 +216,13 @@ void Search::refine() {
   fit_by_recomputing();
   for (int round = 0; round < most_rounds && !ended(); ++round) {
     std::vector<Candidate> near;
-    const std::size_t members = std::min(members_refined, front_.points().size());
-    for (std::size_t i = 0; i < members; ++i) {
-      for (Candidate& candidate : neighbours(front_.points()[i])) {
+    const std::vector<FrontPoint>& points = front_.points();
+    for (std::size_t i = 0; i < std::min(members_refined, points.size()); ++i) {
+      for (Candidate& candidate : neighbours(points[i])) near.push_back(std::move(candidate));
+    }
+    // The end with the least memory, which bounds and estimates of a step say least of.
+    for (std::size_t i = 0; i < std::min(lightest_refined, points.size()); ++i) {
+      for (Candidate& candidate : lighter(points[points.size() - 1 - i])) {
         near.push_back(std::move(candidate));
       }
     }

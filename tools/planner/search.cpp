@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <tuple>
 #include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/planner/shape_loads.hpp"
 
@@ -146,9 +148,8 @@ Search::Rated Search::rated(int shape, bool families) {
       later += one_later;
       rated.nodes.push_back(node);
     }
-  } catch (const UsageError& error) {
-    rated.why_not = error.what();
-  } catch (const TraceError& error) {
+  } catch (const std::exception& error) {  // of this shape; the search goes on
+    rated.nodes.clear();
     rated.why_not = error.what();
   }
   return rated;
@@ -312,30 +313,43 @@ bool Search::enter(const Candidate& candidate, const Judgement& judgement, Refin
   return true;
 }
 
+std::vector<std::optional<Judgement>> Search::judgements_of(
+    const std::vector<const Candidate*>& candidates) {
+  std::vector<std::optional<Judgement>> judgements(candidates.size());
+  std::atomic<bool> late = false;
+  in_parallel(candidates.size(), workers_, [&](std::size_t i) {
+    const bool first = i == 0 && counts_.judged == 0;  // an answer without any is of no use
+    const CheckPoint* const outer = check_point();
+    // One simulation of a large case takes many seconds: it is called off between its parts.
+    const CheckPoint point = [&] {
+      if (outer != nullptr) (*outer)();
+      const bool stopped = request_.stop != nullptr && request_.stop->load();
+      if (!stopped && (first || (!late && !is_over()))) return;
+      late = true;
+      throw CalledOff();
+    };
+    const LooksAt looks(&point);
+    try {
+      look_at_check_point();
+      judgements[i] = evaluator_.judge(*candidates[i]);
+    } catch (const CalledOff&) {
+      if (!late) throw;  // by the caller
+    }
+  });
+  if (late) partial_ = true;
+  return judgements;
+}
+
 // Those that were not yet; whether they changed the front.
 bool Search::judge(const std::vector<Candidate>& candidates, Refined refined) {
   std::vector<const Candidate*> fresh;
   for (const Candidate& candidate : candidates) {
     if (seen_.insert(flags_of(request_.setting, candidate)).second) fresh.push_back(&candidate);
   }
-  std::vector<std::optional<Judgement>> judgements(fresh.size());
-  std::atomic<bool> late = false;
-  in_parallel(fresh.size(), workers_, [&](std::size_t i) {
-    const bool first = i == 0 && counts_.judged == 0;  // an answer without any is of no use
-    if (late || (!first && request_.budget && Clock::now() - began_ >= *request_.budget) ||
-        (request_.stop != nullptr && request_.stop->load())) {
-      late = true;
-      return;
-    }
-    judgements[i] = evaluator_.judge(*fresh[i]);
-  });
+  const std::vector<std::optional<Judgement>> judgements = judgements_of(fresh);
   bool changed = false;
   for (std::size_t i = 0; i < fresh.size(); ++i) {
-    if (!judgements[i]) {
-      partial_ = true;
-      continue;
-    }
-    if (enter(*fresh[i], *judgements[i], refined)) changed = true;
+    if (judgements[i] && enter(*fresh[i], *judgements[i], refined)) changed = true;
   }
   report(false);
   return changed;
@@ -450,7 +464,12 @@ void Search::walk() {
   // The first batches are small, so that there is an answer soon; one there is in any case.
   std::size_t most = 1;
   bool expanded = false;
-  while (walk_batch(most) && !ended()) {
+  // Beyond the budget, until one could be simulated: what cannot run is no answer.
+  const auto goes_on = [&] {
+    const bool stopped = request_.stop != nullptr && request_.stop->load();
+    return !ended() || (counts_.judged == 0 && !stopped);
+  };
+  while (walk_batch(most) && goes_on()) {
     if (most == families_at_a_time && !expanded) {
       expand_all();
       expanded = true;

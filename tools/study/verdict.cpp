@@ -56,9 +56,9 @@ class Order {
         without_(without_reductions(costs)),
         one_(completed(one_step_, costs, true)),
         three_(completed(three_steps_, costs, false)),
-        one_priced_(one_, costs),
-        three_priced_(three_, costs),
-        pace_(three_, three_priced_.graph()) {}
+        one_priced_(if_wanted(one_), costs),
+        three_priced_(if_wanted(three_), costs),
+        pace_(if_wanted(three_), three_priced_.graph()) {}
 
   bool is_of(const Program& one, const Program& three) const {
     return three == three_steps_ && one == one_step_;
@@ -77,6 +77,7 @@ class Order {
   /// Empty: pace_of() has to say. `graph`: room to work in.
   std::optional<Time> step(const Costs& costs, TaskGraph& graph) const {
     three_priced_.price(costs, graph);
+    look_at_check_point();
     const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
     if (const auto quick = pace_.step(graph, times)) return quick;
     if (!flows_take_no_turns(graph)) return std::nullopt;
@@ -84,7 +85,14 @@ class Order {
   }
 
  private:
+  // Each part of what is made takes seconds where there are millions of tasks.
+  static const Program& if_wanted(const Program& program) {
+    look_at_check_point();
+    return program;
+  }
+
   static Program completed(Program program, const Costs& costs, bool validated) {
+    look_at_check_point();
     program = complete(std::move(program), costs);
     if (validated) validate(program);
     return program;
@@ -188,9 +196,11 @@ bool may_be_written(const Case& asked, const Layout& layout, const Costs& costs)
 
 }  // namespace
 
-// Orders by their hash; all are dropped where they are too many.
+// Orders by their hash; all are dropped where they are too many. A large one, of some 300 bytes a
+// task, is made anew for each case.
 struct Judge::Kept {
   static constexpr std::size_t most_tasks = 1 << 22;
+  static constexpr std::size_t most_tasks_of_one = most_tasks / 8;
   static constexpr std::size_t most_known = 1 << 13;
 
   std::shared_ptr<const Order> find(const Inputs& inputs, const Costs& costs) {
@@ -204,6 +214,7 @@ struct Judge::Kept {
   }
 
   void keep(const Inputs& inputs, const std::shared_ptr<const Order>& order) {
+    if (is_large(*order)) return;
     const std::lock_guard<std::mutex> lock(access);
     if (known.size() >= most_known) known.clear();
     known.emplace(key_of(inputs), std::pair(inputs, order));
@@ -226,6 +237,7 @@ struct Judge::Kept {
       }
     }
     auto order = std::make_shared<const Order>(one, three, costs);
+    if (is_large(*order)) return order;
     const std::lock_guard<std::mutex> lock(access);
     tasks += order->tasks();
     if (tasks > most_tasks) {
@@ -236,6 +248,8 @@ struct Judge::Kept {
     orders.emplace(key, order);
     return order;
   }
+
+  static bool is_large(const Order& order) { return order.tasks() > most_tasks_of_one; }
 
   std::mutex access;
   std::multimap<std::pair<std::size_t, bool>, std::shared_ptr<const Order>> orders;
@@ -274,8 +288,11 @@ Verdict Judge::verdict(const Case& asked) {
 
   const Program& shown = order->shown();
   thread_local TaskGraph graph;  // given back to the system and taken anew, its pages cost a sixth
+  look_at_check_point();
   order->price(costs, graph);
+  look_at_check_point();
   const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
+  look_at_check_point();
   const Time busy = busy_in_a_step(shown, graph);
   outcome.memory = memory_of(shown, costs, timeline_of(shown, graph, times));
   outcome.program.devices = shown.devices;
@@ -283,6 +300,7 @@ Verdict Judge::verdict(const Case& asked) {
   outcome.microbatch_size = asked.model.batch;
   outcome.copies = asked.copies();
   set_fit(asked.cluster, outcome);
+  look_at_check_point();
   const std::optional<Time> step = order->step(costs, graph);
   outcome.step_time = step ? *step : pace_of(asked, layout, runs, true).step.time;
   if (outcome.step_time != Time{}) {
