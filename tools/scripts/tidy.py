@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over our sources: tidy.py TIDY BUILD CACHE
+"""Runs clang-tidy over our sources: tidy.py TIDY BUILD CACHE [MINUTES]
 
 TIDY is the program. BUILD is a folder that Meson and Ninja built with clang 14: its compile_commands.json says how each
 file is compiled, its Ninja log which headers that read. A file found clean is not checked again
 until it, one of those headers, its command or .clang-tidy changes: CACHE holds an empty file for
 each such state, named by its hash, which is the same wherever the tree lies; those that nobody has asked
 for in a month are removed. Prints what clang-tidy found; exit code 1 if anything.
+
+With MINUTES none is begun later than that: the files that were changed last are looked at first, and a line
+says how many were not. The next run goes on with these, so that a machine with an empty CACHE is not kept
+for an hour.
 """
 import concurrent.futures
 import contextlib
@@ -65,7 +69,10 @@ def state(command, headers, contents, common):
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def check(tidy, build, file):
+def check(tidy, build, file, ends):
+    """(Whether it is clean, or None where the time was over; what was said)"""
+    if time.monotonic() > ends:
+        return None, []
     run = subprocess.run([tidy, "--quiet", "-p", build, file], text=True, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     # Without the excerpts, and with paths from the root; each is relative to the build folder.
@@ -82,8 +89,22 @@ def forget_unused(cache):
                 os.unlink(entry.path)
 
 
-def main(tidy, build, cache):
+def changed(root):
+    """{file: the time of its last commit}; empty where git does not know."""
+    log = subprocess.run(["git", "-C", root, "log", "--format=%x00%ct", "--name-only"], text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    times, when = {}, 0
+    for line in log.stdout.splitlines():
+        if line.startswith("\0"):
+            when = int(line[1:])
+        elif line:
+            times.setdefault(os.path.join(root, line), when)
+    return times
+
+
+def main(tidy, build, cache, minutes=None):
     root = os.path.realpath(".")
+    ends = time.monotonic() + 60 * float(minutes) if minutes else float("inf")
     os.makedirs(cache, exist_ok=True)
     forget_unused(cache)
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
@@ -108,14 +129,18 @@ def main(tidy, build, cache):
             os.utime(marker)
         except FileNotFoundError:
             waiting[file] = marker
-    bad, told = 0, set()
+    bad, left, told = 0, 0, set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
-        longest_first = sorted(waiting, key=lambda file: (-len(headers_of[file]), file))
-        runs = {workers.submit(check, tidy, build, file): file for file in longest_first}
+        # Where all are looked at the longest come first, so that no processor waits at the end.
+        times = changed(root) if minutes else {}
+        order = sorted(waiting, key=lambda file: (-times.get(file, 0), -len(headers_of[file]), file))
+        runs = {workers.submit(check, tidy, build, file, ends): file for file in order}
         try:
             for run in concurrent.futures.as_completed(runs):
                 clean, said = run.result()
-                if clean:
+                if clean is None:
+                    left += 1
+                elif clean:
                     open(waiting[runs[run]], "w").close()
                 else:
                     bad += 1
@@ -126,12 +151,15 @@ def main(tidy, build, cache):
         except KeyboardInterrupt:
             workers.shutdown(cancel_futures=True)
             return 130
-    print(f"{len(files)} files: {len(waiting)} checked, {bad} with findings, "
+    print(f"{len(files)} files: {len(waiting) - left} checked, {bad} with findings, "
           f"{len(files) - len(waiting)} unchanged since they were found clean")
+    if left:
+        print(f"skipped: clang-tidy: {left} of the files, those changed longest ago, were not looked at in "
+              f"{minutes} minutes; `tools/test --only clang-tidy` looks at all")
     return 1 if bad or not files else 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit(f"usage: {sys.argv[0]} TIDY BUILD CACHE")
+    if len(sys.argv) not in (4, 5):
+        sys.exit(f"usage: {sys.argv[0]} TIDY BUILD CACHE [MINUTES]")
     sys.exit(main(*sys.argv[1:]))
