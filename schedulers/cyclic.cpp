@@ -44,7 +44,7 @@ Program schedule(const Problem& problem) {
   const LimitChoice choice =
       read_limit("cyclic", problem.knobs.at("limit"), static_cast<int>(problem.devices.size()));
   const Program blank = blank_program(problem, "cyclic", WeightRule::flush);
-  return under_limit(problem, choice, true, [&](const StashLimit& limit) {
+  return under_limit(problem, choice, true, Goal::span, [&](const StashLimit& limit) {
     return freeze(blank, unrolled(cyclic_order(problem, limit).round, problem.microbatches));
   });
 }

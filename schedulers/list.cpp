@@ -67,7 +67,7 @@ Program schedule(const Problem& problem) {
   rules.rank = rank_of(problem, rules.split);
   const LimitChoice choice =
       read_limit("list", problem.knobs.at("limit"), static_cast<int>(problem.devices.size()));
-  return under_limit(problem, choice, rules.split, [&](const StashLimit& limit) {
+  return under_limit(problem, choice, rules.split, Goal::span, [&](const StashLimit& limit) {
     return freeze(blank, list_schedule(problem, rules, limit).ops);
   });
 }

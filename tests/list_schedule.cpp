@@ -1,5 +1,6 @@
 // Is the list scheduler's time the simulator's, does it keep its limits, and does it always finish?
 #include "schedulers/parts/list_schedule.hpp"
+#include "schedulers/parts/memory_trial.hpp"
 #include "sim/index.hpp"
 
 #include <doctest/doctest.h>
@@ -258,6 +259,48 @@ TEST_CASE("limit=memory fits the devices' memory, or says that it does not") {
   CHECK(fitted > 30);
   CHECK(refused > 5);
   CHECK(10 * others < refused);
+}
+
+// Of a program that the search for this problem writes: whether it fits, span and makespan.
+MemoryTrial tried(Problem problem, const std::string& spec) {
+  problem.knobs = test::spec(spec).knobs;
+  return try_memory(problem, scheduled(problem, spec));
+}
+
+TEST_CASE("where messages overfill the memory, no equal number of stashes that fits is faster") {
+  std::mt19937 random(45);
+  int compared = 0;
+  for (int i = 0; i < 120; ++i) {
+    const int p = 2 + static_cast<int>(random() % 3);
+    const Costs costs = test::random_costs(random, p, p, true);
+    Problem problem = test::problem_for(test::spec("zb_auto"), p, costs, 6);
+    for (auto& memory : problem.memory) memory = Bytes{45 + static_cast<int>(random() % 60)};
+    MemoryTrial found;
+    try {
+      found = tried(problem, "zb_auto:limit=memory");
+    } catch (const UsageError&) {
+      continue;
+    }
+    for (int k = 1; k <= 6; ++k) {
+      const MemoryTrial fixed = tried(problem, "zb_auto:limit=" + std::to_string(k));
+      if (!fixed.fits()) continue;
+      ++compared;
+      CHECK_MESSAGE(found.span <= fixed.span, i, " ", k);
+    }
+  }
+  CHECK(compared > 50);
+}
+
+TEST_CASE("the search for the shortest step finds none that is longer than that for the span") {
+  std::mt19937 random(46);
+  for (int i = 0; i < 60; ++i) {
+    const int p = 2 + static_cast<int>(random() % 3);
+    const Costs costs = test::random_costs(random, p, p, i % 2 == 0);
+    const Problem problem = test::problem_for(test::spec("zb_auto"), p, costs, 6);
+    const std::string limit = i % 3 == 0 ? "none" : i % 3 == 1 ? "p" : "2p";
+    CHECK(tried(problem, "zb_auto:goal=makespan,limit=" + limit).makespan <=
+          tried(problem, "zb_auto:goal=span,limit=" + limit).makespan);
+  }
 }
 
 }  // namespace

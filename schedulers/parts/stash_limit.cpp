@@ -106,30 +106,79 @@ class MemoryLimits {
   int lowered_ = 0;                    // times
 };
 
+// The best program so far of those that fit.
+class BestFitting {
+ public:
+  BestFitting(const Problem& problem, Goal goal) : problem_(problem), goal_(goal) {}
+
+  /// By device, what its peak exceeds the memory by.
+  MemoryTrial offer(Program program) {
+    MemoryTrial trial = try_memory(problem_, program);
+    std::pair<Time, Time> times{trial.span, trial.makespan};
+    if (goal_ == Goal::makespan) std::swap(times.first, times.second);
+    if (trial.fits() && (!program_ || times < times_)) {
+      program_ = std::move(program);
+      times_ = times;
+    }
+    return trial;
+  }
+
+  std::optional<Program>& program() { return program_; }
+
+ private:
+  const Problem& problem_;
+  Goal goal_;
+  std::optional<Program> program_;
+  std::pair<Time, Time> times_;
+};
+
+// The most stashes, as many on all devices, whose program fits, by bisection. A limit in bytes that
+// messages have lowered may leave one device fewer than another has without need.
+void offer_equal_stashes(const Problem& problem,
+                         const std::function<Program(const StashLimit&)>& make, BestFitting& best) {
+  const auto devices = std::max<std::int64_t>(static_cast<std::int64_t>(problem.devices.size()), 1);
+  const std::int64_t chunks = (problem.placement.stages() + devices - 1) / devices;
+  std::int64_t least = 1;
+  std::int64_t most = problem.microbatches * chunks;
+  while (least <= most) {
+    const std::int64_t stashes = least + (most - least) / 2;
+    bool fits = false;
+    try {
+      fits = best.offer(make(stash_limit(problem, stashes))).fits();
+    } catch (const UsageError&) {  // too few for this schedule
+      least = stashes + 1;
+      continue;
+    }
+    (fits ? least : most) = fits ? stashes + 1 : stashes - 1;
+  }
+}
+
 // First the limit is lowered by what the peak exceeds the memory, until a program fits. It may then
 // be lower than necessary, since fewer stashes also mean fewer messages that wait: the limits
-// between it and the last that did not fit are bisected, and the fastest program that fits is kept.
-Program by_memory(const Problem& problem, bool split,
+// between it and the last that did not fit are bisected, then equal numbers of stashes are tried,
+// and the fastest program that fits is kept.
+Program by_memory(const Problem& problem, bool split, Goal goal,
                   const std::function<Program(const StashLimit&)>& make) {
   MemoryLimits limits(problem, split);
   if (!limits.is_limited()) return make({});
-  std::optional<Program> best;
-  std::pair<Time, Time> fastest;
-  for (int i = 0; i < most_tries; ++i) {
-    Program program = make(limits.limit());
-    const MemoryTrial trial = try_memory(problem, program);
-    const std::pair<Time, Time> times{trial.span, trial.makespan};
-    if (trial.fits() && (!best || times < fastest)) {
-      best = std::move(program);
-      fastest = times;
+  BestFitting best(problem, goal);
+  std::optional<UsageError> lacking;
+  try {
+    for (int i = 0; i < most_tries; ++i) {
+      const MemoryTrial trial = best.offer(make(limits.limit()));
+      if (i == 0 && trial.fits()) return *std::move(best.program());
+      if (!best.program()) {
+        limits.lower(trial.over);
+      } else if (!limits.halve(trial.fits())) {
+        break;
+      }
     }
-    if (!best) {
-      limits.lower(trial.over);
-    } else if (!limits.halve(trial.fits())) {
-      break;
-    }
+  } catch (const UsageError& error) {
+    lacking = error;
   }
-  if (best) return *std::move(best);
+  offer_equal_stashes(problem, make, best);
+  if (best.program()) return *std::move(best.program());
+  if (lacking) throw UsageError(*lacking);
   // Not seen: one device after another would have to be too full.
   throw UsageError(
       fmt::format("limit=memory: after {} tries the messages under way still take more than the "
@@ -152,7 +201,7 @@ LimitChoice read_limit(const std::string& schedule, const std::string& text, int
       schedule, text));
 }
 
-Program under_limit(const Problem& problem, const LimitChoice& choice, bool split,
+Program under_limit(const Problem& problem, const LimitChoice& choice, bool split, Goal goal,
                     const std::function<Program(const StashLimit&)>& make) {
   switch (choice.kind) {
     case LimitChoice::Kind::none:
@@ -160,7 +209,7 @@ Program under_limit(const Problem& problem, const LimitChoice& choice, bool spli
     case LimitChoice::Kind::stashes:
       return make(stash_limit(problem, choice.stashes));
     case LimitChoice::Kind::memory:
-      return by_memory(problem, split, make);
+      return by_memory(problem, split, goal, make);
   }
   return {};
 }

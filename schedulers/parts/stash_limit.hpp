@@ -26,13 +26,17 @@ struct LimitChoice {
 /// Throws UsageError for what is none of limit_values.
 LimitChoice read_limit(const std::string& schedule, const std::string& text, int devices);
 
+/// What a search is to make short: the longest device span, and of equal ones the makespan; or the
+/// other way round.
+enum class Goal : std::uint8_t { span, makespan };
+
 /// Runs `make`, which keeps I and W apart if `split`, under the chosen limit. For `memory` that is
 /// what each device has beside weights, gradients, optimizer state and workspace; where messages
 /// take more than is left, less, until the simulated peak fits, and then as little less as is found
-/// in 12 calls of `make`: of the programs that fit, the one with the shortest simulated span of a
-/// device (devices of unknown memory have no limit). Throws UsageError when it cannot be made to
-/// fit, with what is missing.
-Program under_limit(const Problem& problem, const LimitChoice& choice, bool split,
+/// in 12 calls of `make`, and beside these the most stashes, the same number on all devices, that
+/// are found to fit: of the programs that fit, the best by `goal` as simulated (devices of unknown
+/// memory have no limit). Throws UsageError when it cannot be made to fit, with what is missing.
+Program under_limit(const Problem& problem, const LimitChoice& choice, bool split, Goal goal,
                     const std::function<Program(const StashLimit&)>& make);
 
 }  // namespace stageline

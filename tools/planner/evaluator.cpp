@@ -143,8 +143,6 @@ Judgement Evaluator::judge(const Candidate& candidate) {
     return {{}, "simulating it takes more memory than this machine has"};
   } catch (const std::exception& error) {  // of the input or not: the search goes on
     return {{}, error.what()};
-  } catch (const std::exception& error) {  // such as no memory: other candidates may do with less
-    return {{}, error.what()};
   }
 }
 

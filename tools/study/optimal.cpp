@@ -78,7 +78,8 @@ Optimal optimal(const Case& asked, const BranchStop& stop) {
   };
   const Program blank = blank_program(problem, "optimal", WeightRule::flush);
   std::vector<SearchedOrder> orders;  // one for each limit that is tried
-  Program program = under_limit(problem, choice, true, [&](const StashLimit& limit) {
+  const Goal goal = found.for_span ? Goal::span : Goal::makespan;
+  Program program = under_limit(problem, choice, true, goal, [&](const StashLimit& limit) {
     const SearchedOrder& order = orders.emplace_back(search_order(problem, limit, stops));
     // Where messages leave less room than was thought, the first limit is the one to prove.
     if (orders.size() == 1) {
