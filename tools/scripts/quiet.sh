@@ -4,6 +4,8 @@
 
 # Without these ccache keeps nothing that was compiled with a precompiled header.
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
+# Objects with debug information serve every clone: they name their sources from the build folder.
+export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 
 # Says what begins and, when it ended, after how many seconds. If it fails, shows all its output.
 quietly() {  # log file, label, command...
