@@ -151,6 +151,14 @@ std::string worded(const CLI::App& app, const CLI::ParseError& error) {
   // "--top: is from 1 to 9", as Flag::range() and its like say it.
   const std::size_t ours = message.find(": is ");
   if (kind == "ValidationError" && ours != std::string::npos) return message.erase(ours, 1);
+  if (kind == "ConversionError") {
+    for (const CLI::Option* const option : app.get_options()) {
+      const std::string said = fmt::format(" {} = ", option->get_name());
+      if (message.find(said) == std::string::npos) continue;
+      return fmt::format("{} is too large a number (it is \"{}\")", option->get_name(),
+                         fmt::join(option->results(), ","));
+    }
+  }
   if (kind == "ArgumentMismatch") {
     const std::string name = message.substr(0, message.find_first_of(": "));
     for (const CLI::Option* const option : app.get_options()) {

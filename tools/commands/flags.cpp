@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -161,7 +160,7 @@ Flag Flag::not_negative() const {
 
 Flag Flag::check(const std::function<std::string(const std::string&)>& fault,
                  const std::string& type) const {
-  option_->type_name(type);
+  if (!type.empty()) option_->type_name(type);
   option_->transform(CLI::Validator(fault, ""));  // before what was declared earlier: decimal()
   return *this;
 }
@@ -220,7 +219,6 @@ struct NumberOf<std::optional<T>> {
 };
 
 // CLI11 takes 010 for eight, and 0x10 for a number.
-template <class T>
 std::string decimal(std::string& text) {
   const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
   const std::string digits = text.substr(sign);
@@ -228,12 +226,7 @@ std::string decimal(std::string& text) {
     return fmt::format("{} a whole number (it is \"{}\")", is_said, text);
   }
   const std::size_t first = std::min(digits.find_first_not_of('0'), digits.size() - 1);
-  const std::string number = (text.starts_with('-') ? "-" : "") + digits.substr(first);
-  if (!number_in<T>(number)) {
-    return fmt::format("{} a whole number from {} to {} (it is \"{}\")", is_said,
-                       std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), text);
-  }
-  text = number;
+  text = (text.starts_with('-') ? "-" : "") + digits.substr(first);
   return "";
 }
 
@@ -250,7 +243,7 @@ Flag Flags::option(const std::string& name, T& value, const std::string& help) c
   option->type_name("TEXT");
   if constexpr (std::is_integral_v<Number>) {
     option->type_name("N");
-    option->transform(CLI::Validator(decimal<Number>, ""));
+    option->transform(CLI::Validator(decimal, ""));
   } else if constexpr (std::is_floating_point_v<Number>) {
     option->type_name("NUMBER");
     option->transform(CLI::Validator(real, ""));
