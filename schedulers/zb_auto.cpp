@@ -143,24 +143,23 @@ SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
 
 namespace {
 
-// The order of the shortest makespan may be one that the search for the shortest span meets.
-Program shortest_step(const Problem& problem, const Program& blank, const StashLimit& limit) {
-  Problem for_span = problem;
-  for_span.knobs["goal"] = "span";
-  Program found = freeze(blank, search_order(problem, limit).lists);
-  Program other = freeze(blank, search_order(for_span, limit).lists);
-  return try_memory(problem, other).makespan < try_memory(problem, found).makespan ? other : found;
-}
-
-Program schedule(const Problem& problem) {
+Program searched(const Problem& problem, Goal goal) {
   const LimitChoice choice =
       read_limit("zb_auto", problem.knobs.at("limit"), static_cast<int>(problem.devices.size()));
   const Program blank = blank_program(problem, "zb_auto", WeightRule::flush);
-  const Goal goal = problem.knobs.at("goal") == "span" ? Goal::span : Goal::makespan;
   return under_limit(problem, choice, true, goal, [&](const StashLimit& limit) {
-    return goal == Goal::span ? freeze(blank, search_order(problem, limit).lists)
-                              : shortest_step(problem, blank, limit);
+    return freeze(blank, search_order(problem, limit).lists);
   });
+}
+
+// The order of the shortest makespan may be one that the search for the shortest span meets.
+Program schedule(const Problem& problem) {
+  if (problem.knobs.at("goal") == "span") return searched(problem, Goal::span);
+  Problem for_span = problem;
+  for_span.knobs["goal"] = "span";
+  Program found = searched(problem, Goal::makespan);
+  Program other = searched(for_span, Goal::span);
+  return try_memory(problem, other).makespan < try_memory(problem, found).makespan ? other : found;
 }
 
 }  // namespace
