@@ -192,8 +192,9 @@ TEST_CASE("a device that is slow in scenarios is as slow as one of the setting")
                                            {2, 2, Zero::none},
                                            {2, 2, Zero::optimizer},
                                            {1, 4, Zero::weights}}) {
-    CAPTURE(tensor);
-    CAPTURE(data);
+    const int ranks[] = {tensor, data};  // clang 14 captures no structured binding
+    CAPTURE(ranks[0]);
+    CAPTURE(ranks[1]);
     const SettingRequest usual = ranked(tensor, data, zero);
     SettingRequest slow = usual;
     slow.slow = {{"gpu7", 1.5}};
@@ -233,8 +234,9 @@ TEST_CASE("a rank of several devices is as slow as the slowest of them") {
 TEST_CASE("slow links make the collectives inside ops longer, as such links of the cluster do") {
   for (const auto& [tensor, data, zero] :
        {std::tuple(4, 1, Zero::none), {1, 4, Zero::gradients}, {1, 4, Zero::weights}}) {
-    CAPTURE(tensor);
-    CAPTURE(data);
+    const int ranks[] = {tensor, data};  // clang 14 captures no structured binding
+    CAPTURE(ranks[0]);
+    CAPTURE(ranks[1]);
     const SettingRequest usual = ranked(tensor, data, zero);
     const Asked made = ask("1f1b", usual);
     Cluster cluster = made.asked.ranked->devices();
