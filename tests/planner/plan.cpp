@@ -518,15 +518,24 @@ PlanRequest language_request(const char* trace, const char* cluster, int samples
   return request;
 }
 
-TEST_CASE("one simulation is called off between its parts, and leaves nothing behind") {
+PlanRequest four_devices() {
   PlanRequest request;
   request.setting.trace = "uniform:layers=8,output=1MB";
   request.setting.devices = {4};
   request.samples = 16;
+  return request;
+}
+
+Candidate first_1f1b(const PlanRequest& request) {
   Candidate candidate;
   candidate.shape = shapes_of(request).front();
   candidate.spec = parse_schedules("1f1b").front();
-  Evaluator evaluator(request.setting);
+  return candidate;
+}
+
+TEST_CASE("one simulation is called off between its parts, and leaves nothing behind") {
+  const PlanRequest request = four_devices();
+  const Candidate candidate = first_1f1b(request);
   int looked = 0;
   int stop_at = 0;
   const CheckPoint point = [&] {
@@ -550,13 +559,8 @@ TEST_CASE("one simulation is called off between its parts, and leaves nothing be
 }
 
 TEST_CASE("whatever simulating a candidate throws is why it cannot run") {
-  PlanRequest request;
-  request.setting.trace = "uniform:layers=8,output=1MB";
-  request.setting.devices = {4};
-  request.samples = 16;
-  Candidate candidate;
-  candidate.shape = shapes_of(request).front();
-  candidate.spec = parse_schedules("1f1b").front();
+  const PlanRequest request = four_devices();
+  const Candidate candidate = first_1f1b(request);
   Evaluator evaluator(request.setting);
   const CheckPoint out_of_range = [] { throw std::out_of_range("no such thing"); };
   const CheckPoint out_of_memory = [] { throw std::bad_alloc(); };
