@@ -27,7 +27,10 @@ using Items = std::vector<std::size_t>;  // of Perturbation::slow, ascending
 struct State {
   std::vector<double> device;  // by simulated device: how many times as long its compute takes
   Items links;                 // that are slow
-  friend auto operator<=>(const State&, const State&) = default;
+  // Not <=>: vectors have none in Emscripten's library.
+  friend bool operator<(const State& a, const State& b) {
+    return std::tie(a.device, a.links) < std::tie(b.device, b.links);
+  }
 };
 
 void divide(Bandwidth& bandwidth, double factor) {
