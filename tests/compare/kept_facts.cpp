@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-// 0 with an allocator that does not say.
+// 0 with an allocator that does not say, as those of sanitizers.
 std::size_t bytes_in_use() {
   const struct mallinfo2 now = mallinfo2();
   return now.uordblks + now.hblkhd;
@@ -37,9 +37,11 @@ double bytes_of_rows(int microbatches) {
 }  // namespace
 
 TEST_CASE("rows that keep facts alone are as large with many micro-batches as with few") {
-  bytes_of_rows(96);  // so that buffers which are kept for the next case are there
-  const double many = bytes_of_rows(96);
-  const double few = bytes_of_rows(24);
+  if (bytes_in_use() == 0) return;
+  bytes_of_rows(64);  // so that buffers which are kept for the next case are there
+  const double many = bytes_of_rows(64);
+  const double few = bytes_of_rows(16);
+  CHECK(few > 0);
   CAPTURE(many);
   CHECK(std::abs(many - few) <= 0.1 * few);
 }

@@ -12,6 +12,7 @@
 #include "sim/index.hpp"
 #include "tests/make.hpp"
 #include "tests/planner/random_chain.hpp"
+#include "tests/thorough.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/planner/planner.hpp"
 #include "tools/study/study.hpp"
@@ -136,6 +137,7 @@ TEST_CASE("a plan of many layers has the steps of all of them, and none is below
 }
 
 TEST_CASE("up to 1024 layers are planned one by one") {
+  if (!test::thorough) return;
   PlanRequest request = question("uniform:layers=1024", 2, 2);
   fix(request.space, "schedule=gpipe");
   fix(request.space, "dp=1");

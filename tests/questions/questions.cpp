@@ -360,7 +360,7 @@ constexpr Kind kinds[] = {{ask_simulate, 23}, {ask_why, 5},    {ask_compare, 14}
                           {ask_costs, 2},     {ask_import, 1}, {ask_on_machines, 6}};
 
 TEST_CASE("no question gets an answer that cannot be") {
-  const int all = number_of("STAGELINE_QUESTIONS", test::thorough ? 40'000 : 1'000);
+  const int all = number_of("STAGELINE_QUESTIONS", test::thorough ? 20'000 : 1'000);
   Session session(static_cast<unsigned>(number_of("STAGELINE_QUESTIONS_SEED", 1)));
   int asked = 0;
   while (asked < all) {

@@ -15,6 +15,7 @@
 #include "sim/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
+#include "tests/thorough.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/text/staleness.hpp"
@@ -230,7 +231,7 @@ TEST_CASE("limit=memory: what fits into less memory is found with more") {
   for (const std::string schedule : {"list", "zb_auto:limit=memory"}) {
     const double anomaly = schedule == "list" ? 1.02 : 1;
     double best = 1;
-    for (int memory = 18; memory <= 60; ++memory) {
+    for (int memory = 18; memory <= 60; memory += test::thorough ? 1 : 3) {
       CAPTURE(schedule);
       CAPTURE(memory);
       const Outcome outcome =
