@@ -62,6 +62,7 @@ OrderStates::OrderStates(const Problem& problem, const StashLimit& limit, bool f
   }
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     Device& device = devices_[d];
+    complete_ = complete_ && !may_wait_to_send(device);
     if (d < limit.most.size()) device.most = limit.most[d];
     if (device.most < 0 || device.stages.size() > 1) continue;
     Stage& stage = stages_[device.stages.front()];
@@ -72,6 +73,20 @@ OrderStates::OrderStates(const Problem& problem, const StashLimit& limit, bool f
   segment_.resize(2 * stages_.size());
   head_.resize(2 * stages_.size());
   make_tails();
+}
+
+// An op that is put before another delays its message, although it does not delay the op itself,
+// unless the link is free whenever an op ends.
+bool OrderStates::may_wait_to_send(const Device& device) const {
+  Time longest_wire{};
+  Time shortest_op = Time::max();
+  for (const std::uint32_t s : device.stages) {
+    const Stage& stage = stages_[s];
+    longest_wire = std::max({longest_wire, stage.wire, stage.back_wire});
+    if (stage.back_from_afar) shortest_op = std::min(shortest_op, stage.forward);
+    if (stage.from_afar) shortest_op = std::min(shortest_op, stage.backward);
+  }
+  return longest_wire > shortest_op;
 }
 
 // The longest ways to the end: needs, the order of micro-batches, the stash that another F waits

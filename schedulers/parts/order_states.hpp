@@ -3,7 +3,8 @@
 // placed as by Giffler and Thompson 1960 (doi 10.1287/opre.8.4.487): of all that can be next, one
 // ends first; on its device goes that one, or another that starts before that end. So every order
 // in which no op could start earlier without delaying another is met once, and some best order is
-// among them.
+// among them, unless messages wait for the one before on their link: then a best order may keep an
+// op back so that another's message goes first.
 //
 // A state says what no order that goes on from it can be shorter than (OrderStates::least), and two
 // states with the same ops done compare: where one has nothing later than the other, the other is
@@ -94,6 +95,7 @@ class OrderStates {
     Time begins{};  // what its span is counted from
   };
 
+  bool may_wait_to_send(const Device& device) const;
   void make_tails();
   bool fits(const State& state, std::uint32_t stage) const;
   void find_segments(const State& state) const;
