@@ -31,6 +31,7 @@
 #include "schedulers/zb_auto.hpp"
 
 #include "schedulers/parts/building_block.hpp"
+#include "schedulers/parts/cyclic_order.hpp"
 #include "schedulers/parts/interleaved_plan.hpp"
 #include "schedulers/parts/list_candidates.hpp"
 #include "schedulers/parts/memory_trial.hpp"
@@ -39,6 +40,7 @@
 #include "schedulers/parts/v_search.hpp"
 #include "schedulers/parts/warm_up.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/errors.hpp"
 
 namespace stageline {
 namespace {
@@ -108,6 +110,15 @@ void search_looped(OrderSearch& search, const Problem& problem) {
   search.climb();
 }
 
+// One round for every micro-batch. Last, so that what the others find and climb from is not lost.
+void try_round(OrderSearch& search, const Problem& problem, const StashLimit& limit) {
+  if (search.value() == search.bound()) return;
+  try {
+    search.try_order(unrolled(cyclic_order(problem, limit).round, problem.microbatches));
+  } catch (const UsageError&) {  // a round needs more than this limit
+  }
+}
+
 }  // namespace
 
 SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
@@ -132,6 +143,7 @@ SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
   } else {
     search_looped(search, problem);
   }
+  try_round(search, problem, limit);
   if (stop) search.branch_until(stop);
   return {search.best(),
           search.value(),
@@ -147,9 +159,14 @@ Program searched(const Problem& problem, Goal goal) {
   const LimitChoice choice =
       read_limit("zb_auto", problem.knobs.at("limit"), static_cast<int>(problem.devices.size()));
   const Program blank = blank_program(problem, "zb_auto", WeightRule::flush);
-  return under_limit(problem, choice, true, goal, [&](const StashLimit& limit) {
+  const auto by_search = [&](const StashLimit& limit) {
     return freeze(blank, search_order(problem, limit).lists);
-  });
+  };
+  // The limit in bytes under which messages leave room may be another for a round.
+  const auto by_round = [&](const StashLimit& limit) {
+    return freeze(blank, unrolled(cyclic_order(problem, limit).round, problem.microbatches));
+  };
+  return under_limit(problem, choice, true, goal, by_search, by_round);
 }
 
 // The order of the shortest makespan may be one that the search for the shortest span meets.

@@ -135,7 +135,7 @@ TEST_CASE("zb_auto's last refinement pays: better than the public scheduler at s
   CHECK(longest_span(run("zb_auto:limit=2p", {8, 24, 10, 10, 10, 1})) < Time{728});
 }
 
-TEST_CASE("zb_auto is never worse than ZB-H1, ZB-H2 and 1F1B within their memory") {
+TEST_CASE("zb_auto is never worse than ZB-H1, ZB-H2, 1F1B and a round within their memory") {
   std::mt19937 random(31);
   for (int i = 0; i < (test::thorough ? 120 : 24); ++i) {
     const int p = 1 + static_cast<int>(random() % 6);
@@ -154,8 +154,10 @@ TEST_CASE("zb_auto is never worse than ZB-H1, ZB-H2 and 1F1B within their memory
       const Time one_f = value(test::run_schedule("1f1b", p, without, m));
       const Time h1 = value(test::run_schedule("zb_h1", p, without, m));
       const Time h2 = value(test::run_schedule("zb_h2", p, without, m));
-      CHECK(value(narrow) <= std::min(one_f, h1));
-      CHECK(value(wide) <= std::min({one_f, h1, h2}));
+      const Time round = value(test::run_schedule("cyclic:limit=p", p, without, m));
+      const Time wide_round = value(test::run_schedule("cyclic:limit=2p", p, without, m));
+      CHECK(value(narrow) <= std::min({one_f, h1, round}));
+      CHECK(value(wide) <= std::min({one_f, h1, h2, wide_round}));
       CHECK(peak(narrow) <= p);
       CHECK(peak(wide) <= 2 * p);
     }

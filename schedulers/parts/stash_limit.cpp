@@ -155,19 +155,18 @@ void offer_equal_stashes(const Problem& problem,
 
 // First the limit is lowered by what the peak exceeds the memory, until a program fits. It may then
 // be lower than necessary, since fewer stashes also mean fewer messages that wait: the limits
-// between it and the last that did not fit are bisected, then equal numbers of stashes are tried,
-// and the fastest program that fits is kept.
-Program by_memory(const Problem& problem, bool split, Goal goal,
-                  const std::function<Program(const StashLimit&)>& make) {
+// between it and the last that did not fit are bisected, then equal numbers of stashes are tried.
+void offer_by_memory(const Problem& problem, bool split,
+                     const std::function<Program(const StashLimit&)>& make, BestFitting& best) {
   MemoryLimits limits(problem, split);
-  if (!limits.is_limited()) return make({});
-  BestFitting best(problem, goal);
   std::optional<UsageError> lacking;
+  bool fitted = false;
   try {
     for (int i = 0; i < most_tries; ++i) {
       const MemoryTrial trial = best.offer(make(limits.limit()));
-      if (i == 0 && trial.fits()) return *std::move(best.program());
-      if (!best.program()) {
+      if (i == 0 && trial.fits()) return;
+      fitted = fitted || trial.fits();
+      if (!fitted) {
         limits.lower(trial.over);
       } else if (!limits.halve(trial.fits())) {
         break;
@@ -177,6 +176,24 @@ Program by_memory(const Problem& problem, bool split, Goal goal,
     lacking = error;
   }
   offer_equal_stashes(problem, make, best);
+  if (!best.program() && lacking) throw UsageError(*lacking);
+}
+
+// The fastest program that fits.
+Program by_memory(const Problem& problem, bool split, Goal goal,
+                  const std::function<Program(const StashLimit&)>& make,
+                  const std::function<Program(const StashLimit&)>& other) {
+  if (!MemoryLimits(problem, split).is_limited()) return make({});
+  BestFitting best(problem, goal);
+  std::optional<UsageError> lacking;
+  for (const auto* const each : {&make, &other}) {
+    if (!*each) continue;
+    try {
+      offer_by_memory(problem, split, *each, best);
+    } catch (const UsageError& error) {
+      if (!lacking) lacking = error;
+    }
+  }
   if (best.program()) return *std::move(best.program());
   if (lacking) throw UsageError(*lacking);
   // Not seen: one device after another would have to be too full.
@@ -202,14 +219,15 @@ LimitChoice read_limit(const std::string& schedule, const std::string& text, int
 }
 
 Program under_limit(const Problem& problem, const LimitChoice& choice, bool split, Goal goal,
-                    const std::function<Program(const StashLimit&)>& make) {
+                    const std::function<Program(const StashLimit&)>& make,
+                    const std::function<Program(const StashLimit&)>& other) {
   switch (choice.kind) {
     case LimitChoice::Kind::none:
       return make({});
     case LimitChoice::Kind::stashes:
       return make(stash_limit(problem, choice.stashes));
     case LimitChoice::Kind::memory:
-      return by_memory(problem, split, goal, make);
+      return by_memory(problem, split, goal, make, other);
   }
   return {};
 }

@@ -125,6 +125,12 @@ TEST_CASE("small cases: the planner finds the optimum of all cuts under all sche
   int cases = 0;
   int equal = 0;
   int candidates = 0;
+  std::vector<ScheduleSpec> specs = all_of("all");
+  for (const ScheduleSpec& spec :
+       parse_schedules("list:priority=forward_first,list:priority=critical_path,"
+                       "cyclic:limit=memory")) {
+    specs.push_back(spec);
+  }
   for (int trial = 0; trial < (test::thorough ? 30 : 4); ++trial) {
     const int layers = 4 + trial % 3;
     const int devices = 2 + trial % 2;
@@ -138,7 +144,7 @@ TEST_CASE("small cases: the planner finds the optimum of all cuts under all sche
     std::optional<Time> best;
     std::string best_flags;
     for (const Shape& shape : shapes_of(request)) {
-      for (const ScheduleSpec& spec : all_of("all")) {
+      for (const ScheduleSpec& spec : specs) {
         const int stages = stages_of(spec, devices);
         if (stages == 0 || stages > layers) continue;
         for (const std::string& cut : all_cuts(layers, stages)) {

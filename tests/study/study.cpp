@@ -245,6 +245,35 @@ TEST_CASE("limit=memory: what fits into less memory is found with more") {
   }
 }
 
+// What messages leave of the memory is another limit for every order (four unequal layers).
+TEST_CASE("limit=memory: zb_auto is never slower than cyclic") {
+  std::mt19937 random(38);
+  int compared = 0;
+  for (int i = 0; i < (test::thorough ? 60 : 12); ++i) {
+    Case asked = test::uniform_case("zb_auto:limit=memory", 4, 9);
+    asked.model = uniform_model("layers=4,output=400kB,stash=600kB,weights=1MB");
+    for (Layer& layer : asked.model.layers) {
+      for (Time* const time : {&layer.forward, &layer.input_grad, &layer.weight_grad}) {
+        *time = Time{static_cast<std::int64_t>(1 + random() % 40) * 1'000'000};
+      }
+      layer.backward = layer.input_grad + layer.weight_grad;
+    }
+    const Bytes memory{4'000'000 + static_cast<std::int64_t>(random() % 6) * 500'000};
+    asked.cluster = uniform_cluster(4, parse_link("4GB/s,2us"), memory);
+    Case as_round = asked;
+    as_round.spec = test::spec("cyclic:limit=memory");
+    CAPTURE(i);
+    try {
+      const Outcome round = study(as_round);
+      CHECK(study(asked).step_time <= round.step_time);
+      ++compared;
+    } catch (const UsageError&) {
+      continue;  // not even a round has room
+    }
+  }
+  CHECK(compared > (test::thorough ? 20 : 3));
+}
+
 TEST_CASE("DAPPLE fits with more memory where it fits with less, and is no slower") {
   for (const std::string schedule : {"dapple", "dapple:policy=B"}) {
     Time before = Time::max();

@@ -22,8 +22,8 @@ struct KnobValues {
   std::vector<std::string_view> values;
 };
 
-const std::array<KnobValues, 11>& knob_values() {
-  static const std::array<KnobValues, 11> table{{
+const std::array<KnobValues, 12>& knob_values() {
+  static const std::array<KnobValues, 12> table{{
       {"gpipe", "recompute", 0, {"except_last"}},
       {"dapple", "policy", 0, {"B"}},
       {"chimera", "concat", 0, {"doubling"}},
@@ -33,8 +33,9 @@ const std::array<KnobValues, 11>& knob_values() {
       {"hanayo", "waves", 2, {"2", "3", "4"}},
       {"zb_auto", "limit", 0, {"2p", "memory"}},
       {"zb_auto", "placement", 0, {"v"}},
+      {"list", "priority", 0, {"forward_first", "critical_path"}},
       {"list", "placement", 0, {"v"}},
-      {"cyclic", "limit", 0, {"2p"}},
+      {"cyclic", "limit", 0, {"2p", "memory"}},
   }};
   return table;
 }
