@@ -153,9 +153,14 @@ std::string Questions::machines_file(int devices) {
   Cluster cluster = uniform_cluster(devices, std::nullopt, std::nullopt);
   cluster.name = "machines";
   if (!once_in(4)) {
-    cluster.kinds.emplace_back();
-    cluster.kinds.back().name = "h100";
-    for (Device& device : cluster.devices) device.kind = 0;
+    DeviceKind& kind = cluster.kinds.emplace_back();
+    for (const DeviceKind& bundled : bundled_kinds()) {
+      if (bundled.name == "h100") kind = bundled;
+    }
+    for (Device& device : cluster.devices) {
+      device.kind = 0;
+      device.memory = kind.memory;
+    }
   }
   std::vector<int> first;  // devices of each machine
   for (int d = 0; d < devices; d += 1 + number(6)) first.push_back(d);
@@ -201,7 +206,8 @@ std::vector<std::string> Questions::problem_on_machines() {
   const int data = 1 + number(4);
   const int pipeline = 1 + number(4);
   const int devices = tensor * context * data * pipeline;
-  std::vector<std::string> words{"model:gpt@h100,layers=6,hidden=768,heads=12,seq=256,batch=1"};
+  std::vector<std::string> words{
+      "model:gpt@h100,layers=6,hidden=768,heads=12,vocab=49152,seq=768,batch=1,dtype=bf16"};
   const auto add = [&](const char* flag, std::string value) {
     words.emplace_back(flag);
     words.push_back(std::move(value));
