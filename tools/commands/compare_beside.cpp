@@ -38,6 +38,11 @@ RowScenarios under_scenarios(const std::vector<Row>& rows, ScenarioRequest reque
     if (!one.steps && !one.why_not.empty() && one.why_not != "interrupted") {
       refused.push_back(fmt::format("{}: no scenarios: {}", rows[i].schedule, one.why_not));
     }
+    if (one.steps) {
+      const std::string note =
+          other_step_note(rows[i].schedule, *one.steps, rows[i].outcome->step_time);
+      if (!note.empty()) refused.push_back(note);
+    }
     if (one.steps && one.steps->engine == ScenarioEngine::frozen) {
       refused.push_back(frozen_note(rows[i].schedule, *one.steps));
       frozen = true;

@@ -163,7 +163,11 @@ int run_whatif(const WhatIfFlags& flags) {
   }
   bool frozen = false;
   for (const UncertainRow& row : rows) {
-    if (!row.steps || row.steps->engine != ScenarioEngine::frozen) continue;
+    if (!row.steps) continue;
+    const std::string note =
+        other_step_note(row.row.schedule, *row.steps, row.row.outcome->step_time);
+    if (!note.empty()) said.push_back(note);
+    if (row.steps->engine != ScenarioEngine::frozen) continue;
     said.push_back(frozen_note(row.row.schedule, *row.steps));
     frozen = true;
   }

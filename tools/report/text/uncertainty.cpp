@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
@@ -131,6 +132,14 @@ std::string frozen_note(const std::string& schedule, const ScenarioSteps& steps)
       "{}: shared links serve transfers in the nominal order (--freeze), which is {:.2f} % off "
       "on average in the first scenarios",
       schedule, steps.frozen_error * 100);
+}
+
+std::string other_step_note(const std::string& schedule, const ScenarioSteps& steps, Time step) {
+  if (std::abs(to_seconds(steps.nominal) - to_seconds(step)) <= 0.01 * to_seconds(step)) return "";
+  return fmt::format(
+      "{}: no stretch of its run takes its step, {}, which is a mean: the scenarios are of one that "
+      "takes {} undisturbed",
+      schedule, print(step), print(steps.nominal));
 }
 
 std::string interrupted_note(const ScenarioSteps& steps, std::int64_t asked) {

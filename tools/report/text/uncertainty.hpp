@@ -30,6 +30,9 @@ std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
 inline constexpr std::string_view nothing_frozen =
     "--freeze has no effect: no links are shared, so that no transfer waits for another";
 std::string frozen_note(const std::string& schedule, const ScenarioSteps& steps);
+/// That the scenarios vary about another step than `step`, that of the schedule; empty where they
+/// do not (within 1 %).
+std::string other_step_note(const std::string& schedule, const ScenarioSteps& steps, Time step);
 /// That fewer scenarios than `asked` were finished.
 std::string interrupted_note(const ScenarioSteps& steps, std::int64_t asked);
 
