@@ -71,6 +71,8 @@ TEST_CASE("a plan is never slower than the best row of a comparison for the same
   };
   int compared = 0;
   for (const Compared& one : questions) {
+    if (!test::thorough && one.devices > 4) continue;
+    if (!test::thorough && std::string(one.trace) == "resnet50-cpu") continue;
     CAPTURE(one.trace);
     PlanRequest request;
     request.setting.trace = one.trace;
@@ -96,7 +98,7 @@ TEST_CASE("a plan is never slower than the best row of a comparison for the same
     // Nor does the bound say more than can be.
     CHECK(found.bound <= *best);
   }
-  CHECK(compared >= 4);
+  CHECK(compared >= (test::thorough ? 4 : 2));
 }
 
 TEST_CASE("random chains: a plan is never slower than the best row of a comparison") {
@@ -182,6 +184,7 @@ TEST_CASE("under pipedream the planner is never slower than PipeDream's plan for
     request.setting.profile_batch = 128;
     request.setting.cluster.link = parse_link("1GB/s");
     for (const int devices : {4, 8}) {
+      if (!test::thorough && devices > 4) continue;
       CAPTURE(name);
       CAPTURE(devices);
       request.setting.devices = {devices};

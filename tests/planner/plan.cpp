@@ -321,6 +321,7 @@ TEST_CASE("an exhaustive search refines what it finds, as any other") {
   std::mt19937 random(11);
   bool refined = false;  // some stages are recomputed, and others not
   for (const std::int64_t bytes : {500'000, 600'000, 700'000, 800'000}) {
+    if (!test::thorough && refined) break;
     PlanRequest request = test::random_chain_request(random, 16, 4, 16);
     request.setting.cluster.memory = Bytes{bytes};
     for (const char* const item : {"pp=4", "microbatch-size=2", "schedule=1f1b|gpipe"})

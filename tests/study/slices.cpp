@@ -11,6 +11,7 @@
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "sim/errors.hpp"
 #include "tests/make.hpp"
+#include "tests/thorough.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/inputs/traces.hpp"
@@ -233,6 +234,7 @@ TEST_CASE("recommendations cost what their parts do") {
   request.samples = 16;
   for (const char* const schedules : {"", "seq1f1b:sequence_chunks=2,seq1f1b:sequence_chunks=4"}) {
     if (*schedules != '\0') request.space.schedules = parse_schedules(schedules);
+    if (*schedules == '\0' && !test::thorough) request.space.schedules = parse_schedules("1f1b");
     const Plan found = plan(request);
     REQUIRE_FALSE(found.front.empty());
     for (const PlanPoint& point : found.front) {
