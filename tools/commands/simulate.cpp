@@ -144,6 +144,8 @@ Waterfall explained(const Case& asked, const Outcome& outcome, CauseOrder order,
   if (scenarios.freeze && steps.engine != ScenarioEngine::frozen) {
     setting.notes.emplace_back(nothing_frozen);
   }
+  const std::string note = other_step_note(outcome.schedule, steps, outcome.step_time);
+  if (!note.empty()) setting.notes.push_back(note);
   add_jitter(waterfall, distribution_of(steps.step).mean - steps.nominal);
   return waterfall;
 }

@@ -137,8 +137,8 @@ std::string frozen_note(const std::string& schedule, const ScenarioSteps& steps)
 std::string other_step_note(const std::string& schedule, const ScenarioSteps& steps, Time step) {
   if (std::abs(to_seconds(steps.nominal) - to_seconds(step)) <= 0.01 * to_seconds(step)) return "";
   return fmt::format(
-      "{}: no stretch of its run takes its step, {}, which is a mean: the scenarios are of one that "
-      "takes {} undisturbed",
+      "{}: no stretch of its run takes as long as its step, {}: the scenarios are of one that takes "
+      "{} undisturbed",
       schedule, print(step), print(steps.nominal));
 }
 
