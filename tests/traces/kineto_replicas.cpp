@@ -7,7 +7,6 @@ namespace {
 
 using profiles::error_of;
 using profiles::Form;
-using profiles::noted;
 using profiles::profile_text;
 using profiles::Range;
 

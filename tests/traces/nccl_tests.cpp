@@ -262,7 +262,7 @@ TEST_CASE("measured collectives survive being written and read") {
   const MeasuredCollective gather{
       CollectiveKind::all_gather, 16,         2, parse_time("40.000123us"),
       Bandwidth{45'000'000'001},  "a \"log\""};
-  for (MeasuredCollective measured :
+  for (const MeasuredCollective& measured :
        {gather, MeasuredCollective{CollectiveKind::all_reduce, 8, 1, {}, {}, ""}}) {
     const std::string text = measured_collective_texts({measured}).front();
     CHECK(read_entries({text}) == std::vector<MeasuredCollective>{measured});

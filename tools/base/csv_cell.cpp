@@ -32,7 +32,7 @@ bool is_marked(std::string_view text) {
 
 std::string csv_cell(const std::string& text) {
   const bool formula = begins_with_one_of(text, computed) && !is_number(text);
-  const std::string shown = formula || is_marked(text) ? mark + text : text;
+  std::string shown = formula || is_marked(text) ? mark + text : text;
   if (shown.find_first_of(",\"\r\n") == std::string::npos) return shown;
   std::string cell = "\"";
   for (const char c : shown) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
