@@ -44,6 +44,7 @@ struct ValidateFlags {
   std::string host_link;
   int microbatches = 0;
   int rounds = 0;
+  double seconds = 0;
   std::string memory_of;
   std::string out;
   bool calibrate = false;
@@ -72,6 +73,10 @@ void add_flags(Flags line, ValidateFlags& flags) {
       line.option("--microbatches", flags.microbatches, "in a step (8)").range(1, 65536);
   const Flag rounds =
       line.option("--rounds", flags.rounds, "runs of each program (5)").range(1, 1 << 20);
+  const Flag seconds =
+      line.option("--seconds", flags.seconds,
+                  "begin no further round that would end later than this; each program runs once")
+          .range(1, 1e6);
   const Flag seen = line.option("--seen", flags.seen, "like --schedule, for a calibration to see");
   const Flag calibrate =
       line.flag("--calibrate", flags.calibrate,
@@ -91,7 +96,7 @@ void add_flags(Flags line, ValidateFlags& flags) {
       "run no program for its time, but count the memory of those in this evidence again; --model "
       "says of which models they are, where these are not the usual ones");
   for (const Flag other :
-       {schedule, microbatches, rounds, seen, calibrate, imitate, every, quick}) {
+       {schedule, microbatches, rounds, seconds, seen, calibrate, imitate, every, quick}) {
     memory_of.excludes(other);
   }
   line.writes_also(
@@ -171,6 +176,10 @@ ValidationPlan plan_of(const ValidateFlags& flags) {
   }
   if (flags.microbatches > 0) plan.microbatches = flags.microbatches;
   if (flags.rounds > 0) plan.rounds = flags.rounds;
+  if (flags.seconds > 0 && flags.devices.rfind("process:", 0) == 0) {
+    throw UsageError("--seconds is one process's clock; leave it out with --devices process:N");
+  }
+  if (flags.seconds > 0) plan.seconds = flags.seconds;
   return plan;
 }
 
@@ -265,7 +274,10 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
   const std::string device = cores ? process.cpu.model : evidence.device;
   evidence.device = fmt::format("{}, {}", device, plan.devices);
   evidence.software = software_of(process, cores);
-  evidence.settings = fmt::format("{}, {} rounds, {} micro-batches{}", plan.dtype, plan.rounds,
+  const int rounds = evidence.cases.empty()
+                         ? plan.rounds
+                         : static_cast<int>(evidence.cases.front().makespan.size());
+  evidence.settings = fmt::format("{}, {} rounds, {} micro-batches{}", plan.dtype, rounds,
                                   plan.microbatches, plan.imitate ? ", compute imitated" : "");
   evidence.command = command;
   evidence.notes.insert(evidence.notes.begin(), notes.begin(), notes.end());

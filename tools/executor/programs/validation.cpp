@@ -113,7 +113,15 @@ class Validation {
     for (int i = 0; i < plan_.timelines && of_one > 0; ++i) {
       keeps_timeline_.insert(as_size(i) * of_one / as_size(plan_.timelines));
     }
+    double longest_round = 0;
     for (int round = 1; round <= plan_.rounds; ++round) {
+      const double began = seconds();
+      if (round > 1 && began + longest_round > plan_.seconds) {
+        evidence_.notes.push_back(
+            fmt::format("{} of {} rounds were run in {:.0f} s; --seconds left out the others",
+                        round - 1, plan_.rounds, began));
+        break;
+      }
       progress_.round = round;
       for (Running& running : running_) {
         say(name_of(evidence_.cases[running.at]));
@@ -127,6 +135,7 @@ class Validation {
         running.runs.push_back(running.executor->run(stop_));
         end(running);
       }
+      longest_round = std::max(longest_round, seconds() - began);
     }
     if (!plan_.imitate) describe_lanes();
     collect();
@@ -201,9 +210,13 @@ class Validation {
     if (stop_ != nullptr && *stop_) throw Stopped();
     progress_.doing = doing;
     progress_.cases = static_cast<int>(running_.size());
-    progress_.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    progress_.seconds = seconds();
     tell_(progress_);
+  }
+
+  // Since the validation began.
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   }
 
   Subject& name_subject(const std::string& shape, int batch) {
@@ -331,7 +344,7 @@ class Validation {
   // How messages and copies meet ops differs from run to run, and with it what is held.
   void count_memory(Running& running, MeasuredCase& measured) {
     start(running);
-    for (int i = 0; i < plan_.counted_runs; ++i) {
+    for (int i = 0; i < plan_.counted_runs && (i == 0 || seconds() < plan_.seconds); ++i) {
       say(name_of(measured) + ": its memory");
       const std::vector<HeldBytes> held = running.executor->run_counted(stop_);
       for (std::size_t d = 0; d < measured.devices.size(); ++d) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,8 @@ struct ValidationPlan {
   std::string dtype = "fp32";
   int microbatches = 8;
   int asynchronous_steps = 2;
-  int rounds = 5;          // runs of each case
+  int rounds = 5;  // runs of each case, of which `seconds` may leave out all but one
+  double seconds = std::numeric_limits<double>::infinity();  // no round begins that would end later
   int profile_rounds = 1;  // before each run of a case, of its model and size: alone and together
   int counted_runs = 5;    // of each case, at the end, for its memory
   int timelines = 3;       // cases that keep theirs, of the first model and size
