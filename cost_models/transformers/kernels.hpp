@@ -59,6 +59,9 @@ struct LayerKernels {
   int launches_backward() const { return launches_input_grad + launches_weight_grad; }
 };
 
+/// Whether a product's last two extents fill its tiles; others cost KernelRates::misaligned.
+bool fills_tiles(double columns, double inner);
+
 /// Seconds of one kernel, without its launch:
 ///   gemm         flops/(peak·gemm) · (1 + gemm_rows/m + gemm_columns·(1/n + 1/k))
 ///   attention    flops/(peak·attention_…)

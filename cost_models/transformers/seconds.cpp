@@ -8,18 +8,20 @@ namespace {
 
 constexpr double tile = 64;  // extents that are multiples of it fill the tiles of a product
 
-bool is_aligned(double extent) { return std::fmod(extent, tile) == 0; }
-
 double product_seconds(const Kernel& kernel, const KernelRates& rates, double peak_flops,
                        bool alignment) {
   const double curve = 1 + rates.gemm_rows / kernel.rows +
                        rates.gemm_columns * (1 / kernel.columns + 1 / kernel.inner);
-  const bool aligned = is_aligned(kernel.columns) && is_aligned(kernel.inner);
-  const double factor = alignment && !aligned ? rates.misaligned : 1;
+  const bool filled = fills_tiles(kernel.columns, kernel.inner);
+  const double factor = alignment && !filled ? rates.misaligned : 1;
   return kernel.flops / (peak_flops * rates.gemm) * curve * factor;
 }
 
 }  // namespace
+
+bool fills_tiles(double columns, double inner) {
+  return std::fmod(columns, tile) == 0 && std::fmod(inner, tile) == 0;
+}
 
 double seconds(const Kernel& kernel, const KernelRates& rates, double peak_flops,
                double bytes_per_second, bool alignment) {

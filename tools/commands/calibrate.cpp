@@ -1,6 +1,7 @@
 // stageline calibrate: fits the rates of a chip to measured training steps.
 #include <fmt/chrono.h>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,9 +18,11 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/evidence/kernels/kernel_fit.hpp"
 #include "tools/evidence/published/calibrate.hpp"
 #include "tools/evidence/published/on_threads.hpp"
 #include "tools/evidence/published/vtrain.hpp"
+#include "tools/inputs/clusters.hpp"
 
 namespace stageline {
 namespace {
@@ -30,6 +33,8 @@ constexpr const char* consequence = "nothing was written";
 
 struct CalibrateFlags {
   std::string points;
+  std::string kernels;
+  std::string page;
   std::string device;
   std::vector<std::string> free;
   std::string out;
@@ -63,6 +68,8 @@ class Progress {
   std::chrono::steady_clock::time_point last_{};
 };
 
+std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
+
 PointsCalibration calibrated_on(const CalibrateFlags& flags) {
   const std::string csv = read_text(flags.points);
   if (is_vtrain_simulated(csv)) {
@@ -78,7 +85,7 @@ PointsCalibration calibrated_on(const CalibrateFlags& flags) {
   request.file = flags.points;
   request.device = flags.device;
   request.free = flags.free;
-  request.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  request.date = today();
   const unsigned processors = std::max(std::thread::hardware_concurrency(), 1U);
   request.threads = flags.threads > 0 ? flags.threads : static_cast<int>(processors);
   request.interrupted = &catch_signals(SecondSignal::ignored);
@@ -90,7 +97,49 @@ PointsCalibration calibrated_on(const CalibrateFlags& flags) {
   return calibrate_points(read.points, request);
 }
 
+void say_written(const CalibrateFlags& flags) {
+  if (flags.out.empty() || flags.quiet) return;
+  print_wrapped(
+      fmt::format("\nwritten to {}; simulate and compare take it by --calibration\n", flags.out));
+}
+
+// The kind that the table names, or --kind.
+DeviceKind kind_of(const CalibrateFlags& flags, const KernelTable& table) {
+  const std::string wanted = flags.device.empty() ? table.kind : flags.device;
+  std::vector<std::string> names;
+  for (DeviceKind& kind : known_kinds()) {
+    if (kind.name == wanted) return std::move(kind);
+    names.push_back(kind.name);
+  }
+  throw UsageError(fmt::format(
+      "{}: no data sheet of kind \"{}\" is known, of whose peaks kernels reach a share; --kind names "
+      "one of {}",
+      flags.kernels, wanted, fmt::join(names, ", ")));
+}
+
+int run_kernels(const CalibrateFlags& flags) {
+  if (!flags.points.empty() || !flags.free.empty() || flags.threads > 0) {
+    throw UsageError("--kernels takes the place of POINTS, and of --free and --threads with it");
+  }
+  check_writable(flags.out);
+  check_writable(flags.page);
+  const KernelTable table = read_kernel_table(read_text(flags.kernels), flags.kernels);
+  KernelsFit fit = fit_kernels(table, kind_of(flags, table));
+  if (fit.calibration.date.empty()) fit.calibration.date = today();
+  if (!flags.out.empty()) write_file(flags.out, print_calibration(fit.calibration));
+  if (!flags.page.empty()) write_file(flags.page, kernels_page(fit, table));
+  if (flags.out == "-" || flags.page == "-") return 0;
+  show("{}", kernels_text(fit, table, text_width()));
+  say_written(flags);
+  return 0;
+}
+
 int run(const CalibrateFlags& flags) {
+  if (!flags.kernels.empty()) return run_kernels(flags);
+  if (flags.points.empty()) {
+    throw UsageError("what to calibrate on is missing: POINTS, or --kernels FILE");
+  }
+  if (!flags.page.empty()) throw UsageError("--page goes with --kernels");
   check_writable(flags.out);
   try {
     const PointsCalibration found = calibrated_on(flags);
@@ -98,10 +147,7 @@ int run(const CalibrateFlags& flags) {
     if (!flags.out.empty()) write_file(flags.out, print_calibration(found.calibration));
     if (flags.out == "-") return 0;
     show("{}", calibration_text(found, flags.points, text_width()));
-    if (!flags.out.empty() && !flags.quiet) {
-      print_wrapped(fmt::format("\nwritten to {}; simulate and compare take it by --calibration\n",
-                                flags.out));
-    }
+    say_written(flags);
     return 0;
   } catch (const FitInterrupted&) {
     throw Interrupted{consequence};
@@ -110,10 +156,17 @@ int run(const CalibrateFlags& flags) {
 
 void add(Flags command) {
   const auto flags = std::make_shared<CalibrateFlags>();
+  command.option("POINTS", flags->points,
+                 "a CSV file of measured training steps, one a row; - is standard input");
+  command.option(
+      "--kernels", flags->kernels,
+      "instead of POINTS: a table of timed kernels (tools/executor/gpu/kernels.py), from "
+      "which each constant follows by itself");
   command
-      .option("POINTS", flags->points,
-              "a CSV file of measured training steps, one a row; - is standard input")
-      .required();
+      .option("--page", flags->page,
+              "with --kernels: write constants and curves beside published ones to this Markdown "
+              "file, or - for stdout")
+      .writes_file();
   command.option("--kind", flags->device,
                  "the kind of device whose rows are taken (a100, h100, …); needed where the file "
                  "has rows of several");

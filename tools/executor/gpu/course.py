@@ -21,8 +21,8 @@ import time
 import pieces
 
 FORMAT = "stageline-gpu-evidence 1"
-TO_END = 2.5      # seconds that a program asked to end may take; ours end after 0.6
-TO_KEEP = 1.5     # seconds for the last archive
+TO_END = 2.5      # seconds that a program asked to end may take (ours end after 0.6), a tenth of the call at most
+TO_KEEP = 1.5     # seconds for the last archive, a tenth of the call at most
 MOST = 14 << 20   # bytes of one archive
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -62,7 +62,8 @@ class Course:
 
     def __init__(self, build, folder, call, on, seconds, done_in, began):
         self.build, self.folder, self.call, self.on = build, folder, call, on
-        self.ends = began + seconds
+        self.to_end, self.to_keep = (min(one, seconds / 10) for one in (TO_END, TO_KEEP))
+        self.ends = began + seconds - self.to_keep - self.to_end  # of the last piece
         self.archive = folder / f"{call}.tar.gz"
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="gpu-evidence-"))
         self.slower = {}  # kind: how many times its estimate the last piece took
@@ -81,9 +82,6 @@ class Course:
                 self.elsewhere |= {one["piece"] for one in index["done"]}
         self.stopped = False  # by a signal
         self.failed_before = {one["piece"] for _, index in archives([folder, *done_in]) for one in index["failed"]}
-
-    def left(self):
-        return self.ends - time.monotonic() - TO_KEEP
 
     def environment(self):
         """LibTorch's libraries, and those that travel."""
@@ -115,7 +113,7 @@ class Course:
                     tar.add(log, arcname=f"{name}/log.txt")
         os.replace(new, self.archive)
 
-    def spawn(self, words, log, ends):
+    def spawn(self, words, log):
         """The exit code of one command; None where the clock ended it."""
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                         env=self.env, cwd=self.work, start_new_session=True)
@@ -123,13 +121,13 @@ class Course:
             try:
                 return self.process.wait(0.1)
             except subprocess.TimeoutExpired:
-                if self.stopped or time.monotonic() > ends:
+                if self.stopped or time.monotonic() > self.ends:
                     self.end_process()
                     return None
 
     def end_process(self):
         """Asks its whole group to end, and ends what does not."""
-        for one, patience in ((signal.SIGTERM, TO_END), (signal.SIGKILL, 5)):
+        for one, patience in ((signal.SIGTERM, self.to_end), (signal.SIGKILL, 5)):
             try:
                 os.killpg(self.process.pid, one)
             except ProcessLookupError:
@@ -152,10 +150,9 @@ class Course:
             shutil.copytree(self.work / piece.name, out)  # what was kept of it
         out.mkdir(exist_ok=True)
         began = time.monotonic()
-        ends = self.ends - TO_KEEP - TO_END
         put = {"tools": self.build / "tools/executor", "tests": self.build / "tests/executor", "out": out,
                "before": self.work / piece.after, "python": sys.executable, "here": HERE,
-               "left": max(1, int(min(ends - began - 1, piece.seconds if piece.kind == "validation" else 1e9)))}
+               "left": max(1, int(min(self.ends - began - 1, piece.seconds if piece.kind == "validation" else 1e9)))}
         code, said = 0, []
         with open(out / "log.txt", "w", encoding="utf-8") as log:
             for command in piece.commands:
@@ -163,7 +160,7 @@ class Course:
                 said.append(" ".join(command))
                 print("$", *words, file=log, flush=True)
                 try:
-                    code = self.spawn(words, log, ends)
+                    code = self.spawn(words, log)
                 except OSError as error:
                     code, _ = 127, print(error, file=log, flush=True)
                 if code != 0:
@@ -225,7 +222,7 @@ class Course:
             if piece.after and piece.after not in have:
                 self.leave_out(piece, f"it reads {piece.after}")
                 continue
-            needed, room = self.estimate(piece), max(0.0, self.left() - TO_END)
+            needed, room = self.estimate(piece), max(0.0, self.ends - time.monotonic())
             if room < (min(needed, 5) if piece.goes_on else needed):
                 self.leave_out(piece, f"about {needed:.0f} s, and {room:.0f} s were left")
                 continue

@@ -76,7 +76,7 @@ void add_flags(Flags line, ValidateFlags& flags) {
   const Flag seconds =
       line.option("--seconds", flags.seconds,
                   "begin no further round that would end later than this; each program runs once")
-          .range(1, 1e6);
+          .range(1.0, 1e6);
   const Flag seen = line.option("--seen", flags.seen, "like --schedule, for a calibration to see");
   const Flag calibrate =
       line.flag("--calibrate", flags.calibrate,
