@@ -6,6 +6,10 @@ ask points.csv --kind v100
 ask points.csv --kind a100 --free gem | sed "s/; those of a chip.*//"
 ask points.csv --kind a100 --free gemm,gemm
 ask small.graph.txt
+ask
+ask points.csv --kernels small.graph.txt
+ask points.csv --page -
+ask --kernels small.graph.txt
 grep -E '^(id|c|d)' points.csv > "$OUT/unusable.csv"
 (cd "$OUT" && ask unusable.csv)
 # The figures are those of the cost model, and not of this test.

@@ -195,9 +195,9 @@ class Fit {
     });
     if (of.size() < fewest_products) {
       throw UsageError(fmt::format(
-          "{} products in bf16 whose extents fill their tiles are in the table; the curve of three "
+          "the table has {} product{} in bf16 whose extents fill their tiles; the curve of three "
           "constants needs at least {}",
-          of.size(), fewest_products));
+          of.size(), of.size() == 1 ? "" : "s", fewest_products));
     }
     const double flops = peak("bf16");
     const ProductCurve fitted = fitted_products(of, flops);

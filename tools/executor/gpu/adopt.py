@@ -72,6 +72,16 @@ def adopt_evidence(piece, work, root, chip, stageline, said):
         raise Failure(f"stageline replay {name}.json: {done.stderr.strip()}")
 
 
+def adopt_kernels(here, stageline, said, tell):
+    """The rates that follow from timed kernels, and a page of them; of a kind without a data sheet the table alone."""
+    done = subprocess.run([stageline, "calibrate", "--kernels", here / "kernels.json", "--out", here / "calibration.json",
+                           "--page", here / "kernels.md"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        tell(f"kernels.json gives no rates: {done.stderr.strip()}")
+        return
+    said += [here / "calibration.json", here / "kernels.md"]
+
+
 def seconds(picoseconds):
     return f"{picoseconds / 1e9:.2f} ms"
 
@@ -92,7 +102,7 @@ def tests_row(piece, work):
     return f"| {piece} | " + (" | ".join(summary[-1]) if summary else "? | ? | ? | ?") + " |"
 
 
-def page_of(chip, facts, found, work):
+def page_of(chip, facts, found, work, here):
     """What was found, for a reader."""
     text = [f"# Found on {facts.get('torch', {}).get('name', facts.get('system', chip))}", "",
             "Made by `tools/executor/gpu_evidence --adopt` from what its calls measured.", "",
@@ -106,6 +116,10 @@ def page_of(chip, facts, found, work):
         text += ["", "## Stashes by way of the host", "", "PipeFB, forwards on one part and backwards on the other; "
                  "makespan of twelve micro-batches, median of the runs.", "",
                  "| way to copy | predicted | measured | error |", "|---|--:|--:|--:|", *rows]
+    if "kernels" in found:
+        text += ["", "Kernels: [their table](kernels.json)." + (
+            " What follows from them: [kernels.md](kernels.md), [calibration.json](calibration.json)."
+            if (here / "kernels.md").exists() else "")]
     rows = [tests_row(name, work) for name in sorted(found) if name.startswith("tests-")]
     if rows:
         text += ["", "## Tests", "", "| program | cases | passed | failed | skipped |", "|---|--:|--:|--:|--:|", *rows]
@@ -166,7 +180,9 @@ def adopt(folder, build, tell, root=ROOT):
                     name = source.name if piece in ("facts", "kernels") else f"{piece}-{source.name}"
                     put(source, here / name.replace("-log.txt", ".txt"), said)
         here.mkdir(parents=True, exist_ok=True)
-        (here / "README.md").write_text(page_of(chip, facts, found, work), encoding="utf-8")
+        if (here / "kernels.json").exists():
+            adopt_kernels(here, stageline.resolve(), said, tell)
+        (here / "README.md").write_text(page_of(chip, facts, found, work, here), encoding="utf-8")
         said.append(here / "README.md")
     table = subprocess.run([sys.executable, ROOT / "tools/executor/make_evidence", build, "--table", "--folder",
                             root / "tools/executor/evidence", "--page", root / "tools/executor/README.md"],

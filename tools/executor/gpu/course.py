@@ -113,15 +113,15 @@ class Course:
                     tar.add(log, arcname=f"{name}/log.txt")
         os.replace(new, self.archive)
 
-    def spawn(self, words, log):
-        """The exit code of one command; None where the clock ended it."""
+    def spawn(self, words, log, ends):
+        """The exit code of one command; None where a clock or a signal ended it."""
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                         env=self.env, cwd=self.work, start_new_session=True)
         while True:
             try:
                 return self.process.wait(0.1)
             except subprocess.TimeoutExpired:
-                if self.stopped or time.monotonic() > self.ends:
+                if self.stopped or time.monotonic() > ends:
                     self.end_process()
                     return None
 
@@ -160,7 +160,7 @@ class Course:
                 said.append(" ".join(command))
                 print("$", *words, file=log, flush=True)
                 try:
-                    code = self.spawn(words, log)
+                    code = self.spawn(words, log, min(self.ends, began + piece.most))
                 except OSError as error:
                     code, _ = 127, print(error, file=log, flush=True)
                 if code != 0:

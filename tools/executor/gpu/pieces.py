@@ -3,6 +3,7 @@
 A command is a list of words. Put into them are {tools} (the folder of the tools), {tests} (of the test programs), {out}
 (the piece's own folder), {before} (that of the piece `after`), {left} (the whole seconds that its clock leaves it),
 {python} and {here} (this folder)."""
+import math
 from typing import NamedTuple, Optional, Tuple
 
 
@@ -14,6 +15,7 @@ class Piece(NamedTuple):
     after: str = ""              # reads that piece's files, and waits for it
     singly: Tuple["Piece", ...] = ()  # take its place where it fails
     goes_on: Optional[str] = None  # a file: what it holds when the time is over is kept, and another call goes on
+    most: float = math.inf       # seconds that one call gives it
 
 
 class Place(NamedTuple):
@@ -110,10 +112,10 @@ def second(place):
     for cores in (2, 4, 8) if place.on == "cuda" else (2,):
         yield validation(CPU if place.on == "cpu" else CPU._replace(model="resnet20", batch=16, rounds=3),
                          f"cores{cores}", cores, SCHEDULES[0], 60)
-    net = "resnet20-textures" if place.on == "cuda" else "lenet5"
-    yield Piece("staleness", "study", 60,
+    net, most = ("resnet20-textures", 300) if place.on == "cuda" else ("lenet5", 6)
+    yield Piece("staleness", "study", 200,
                 (("{tools}/stageline-study", "staleness", "--on", place.on, "--jobs", "4", "--out", "{out}", "--only",
-                  net),), goes_on="staleness.json")
+                  net),), goes_on="staleness.json", most=most)
 
 
 def kernels(place):
