@@ -163,7 +163,8 @@ def cut_short(bench):
         check(result.returncode == 0, f"what is done is not adopted: {result.stdout}")
         for name in before:
             if name.startswith("trace-"):
-                check(list((tree / "traces/data").glob(f"*/{name.removeprefix('trace-')}-*.json")), f"{name} is not adopted")
+                traces = list((tree / "traces/data").glob(f"*/{name.removeprefix('trace-')}-*.json"))
+                check(traces, f"{name} is not adopted")
 
 
 def stand_ins(bench):

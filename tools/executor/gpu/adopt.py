@@ -74,8 +74,9 @@ def adopt_evidence(piece, work, root, chip, stageline, said):
 
 def adopt_kernels(here, stageline, said, tell):
     """The rates that follow from timed kernels, and a page of them; of a kind without a data sheet the table alone."""
-    done = subprocess.run([stageline, "calibrate", "--kernels", here / "kernels.json", "--out", here / "calibration.json",
-                           "--page", here / "kernels.md"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([stageline, "calibrate", "--kernels", here / "kernels.json", "--page", here / "kernels.md",
+                           "--out", here / "calibration.json"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True)
     if done.returncode != 0:
         tell(f"kernels.json gives no rates: {done.stderr.strip()}")
         return
@@ -106,12 +107,13 @@ def page_of(chip, facts, found, work, here):
     """What was found, for a reader."""
     text = [f"# Found on {facts.get('torch', {}).get('name', facts.get('system', chip))}", "",
             "Made by `tools/executor/gpu_evidence --adopt` from what its calls measured.", "",
-            f"LibTorch {facts.get('torch', {}).get('version', '?')}, CUDA {facts.get('torch', {}).get('cuda') or 'none'}, "
-            f"{facts.get('cores', '?')} cores; all facts: [facts.json](facts.json).", "",
+            f"LibTorch {facts.get('torch', {}).get('version', '?')}, "
+            f"CUDA {facts.get('torch', {}).get('cuda') or 'none'}, {facts.get('cores', '?')} cores; "
+            "all facts: [facts.json](facts.json).", "",
             "| piece | date | seconds | estimated |", "|---|---|--:|--:|"]
     text += [f"| {name} | {one['date']} | {one['seconds']:.0f} | {one['estimated']:.0f} |"
              for name, one in sorted(found.items())]
-    rows = [offload_row(name, work) for name in sorted(found) if name.startswith("offload-") and name != "offload-trace"]
+    rows = [offload_row(f"offload-{mode}", work) for mode in pieces.COPIES if f"offload-{mode}" in found]
     if rows:
         text += ["", "## Stashes by way of the host", "", "PipeFB, forwards on one part and backwards on the other; "
                  "makespan of twelve micro-batches, median of the runs.", "",
@@ -192,6 +194,8 @@ def adopt(folder, build, tell, root=ROOT):
     strike(root, set(found), places.pop(), said)
     for path in said:
         tell(f"wrote {path.relative_to(root)}")
+    if any("traces/data" in str(path) for path in said):
+        tell("new traces are bundled: build again, and `tests/golden.py --rewrite` renews what lists them")
     for _, index in all_of:
         for what in ("failed", "left_out"):
             for one in index[what]:
