@@ -250,7 +250,7 @@ def asked_of_a_gpu(bench):
     sys.path.insert(0, str(bench.root / "tools/executor/gpu"))
     import pieces
     put = {"tools": bench.build / "tools/executor", "out": bench.folder, "python": "", "here": "", "tests": "",
-           "before": bench.root / "traces/data/cpu/lenet5-cpu.json", "left": 30}
+           "before": bench.root / "traces/data/cpu/lenet5-cpu.json", "left": 30, "jobs": 1}
     commands = {command for call in ("first", "second") for piece in pieces.pieces_of(call, "cuda")
                 for one in (piece, *piece.singly) for command in one.commands
                 if command[0].startswith("{tools}") and any("cuda" in word for word in command)}

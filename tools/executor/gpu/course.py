@@ -152,6 +152,7 @@ class Course:
         began = time.monotonic()
         put = {"tools": self.build / "tools/executor", "tests": self.build / "tests/executor", "out": out,
                "before": self.work / piece.after, "python": sys.executable, "here": HERE,
+               "jobs": min(4, len(os.sched_getaffinity(0))),
                "left": max(1, int(min(self.ends - began - 1, piece.seconds if piece.kind == "validation" else 1e9)))}
         code, said = 0, []
         with open(out / "log.txt", "w", encoding="utf-8") as log:

@@ -2,7 +2,7 @@
 
 A command is a list of words. Put into them are {tools} (the folder of the tools), {tests} (of the test programs), {out}
 (the piece's own folder), {before} (that of the piece `after`), {left} (the whole seconds that its clock leaves it),
-{python} and {here} (this folder)."""
+{jobs} (the cores, four at most), {python} and {here} (this folder)."""
 import math
 from typing import NamedTuple, Optional, Tuple
 
@@ -45,7 +45,7 @@ CPU = Place(
     "cpu", "cpu:", "gpt,layers=2,hidden=32,heads=2,seq=8,vocab=50", 2, 1,
     "gpt,layers=2,hidden=32,heads=2,seq=8,vocab=50",
     (("lenet5", "lenet5", "4", 2), ("gpt", "gpt,layers=1,hidden=32,heads=2,seq=8,vocab=50", "2", 2)),
-    ("--dtype", "fp32", "--rounds", "2", "--seconds", "0.2", "--bound", "1000"), 0.1)
+    ("--dtype", "fp32", "--rounds", "4", "--seconds", "0.2", "--bound", "1000"), 0.1)
 
 PLACES = {place.on: place for place in (CUDA, CPU)}
 
@@ -114,7 +114,7 @@ def second(place):
                          f"cores{cores}", cores, SCHEDULES[0], 60)
     net, most = ("resnet20-textures", 300) if place.on == "cuda" else ("lenet5", 6)
     yield Piece("staleness", "study", 200,
-                (("{tools}/stageline-study", "staleness", "--on", place.on, "--jobs", "4", "--out", "{out}", "--only",
+                (("{tools}/stageline-study", "staleness", "--on", place.on, "--jobs", "{jobs}", "--out", "{out}", "--only",
                   net),), goes_on="staleness.json", most=most)
 
 
