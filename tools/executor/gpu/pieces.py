@@ -80,7 +80,8 @@ def offload(place):
     sms = ("--sms", "64") if place.on == "cuda" else ()
     yield Piece("offload-trace", "trace", 15,
                 (("{tools}/stageline-profile", place.offloaded, "--device", place.on, *sms, "--batch", str(place.batch),
-                  "--rounds", "4", "--seconds", "6", "--bound", "1000", "--out", "{out}/trace.json"),))
+                  "--rounds", "4", "--seconds", "6" if sms else "0.2", "--bound", "1000", "--out",
+                  "{out}/trace.json"),))
     for mode in COPIES:
         yield Piece(f"offload-{mode}", "offload", 8,
                     (("{tools}/stageline-exec", "{before}/trace.json", "--model", place.offloaded, "--schedule",
@@ -114,8 +115,8 @@ def second(place):
                          f"cores{cores}", cores, SCHEDULES[0], 60)
     net, most = ("resnet20-textures", 300) if place.on == "cuda" else ("lenet5", 6)
     yield Piece("staleness", "study", 200,
-                (("{tools}/stageline-study", "staleness", "--on", place.on, "--jobs", "{jobs}", "--out", "{out}", "--only",
-                  net),), goes_on="staleness.json", most=most)
+                (("{tools}/stageline-study", "staleness", "--on", place.on, "--jobs", "{jobs}", "--out", "{out}",
+                  "--only", net),), goes_on="staleness.json", most=most)
 
 
 def kernels(place):
