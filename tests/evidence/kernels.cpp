@@ -150,6 +150,10 @@ TEST_CASE("each constant follows from rows of its own") {
   is("kernel", 3e-6);
   is("layer_floor", 4e-4);
   is("optimizer", 2e-11);
+  // Plain PyTorch's; a training framework's own stays.
+  CHECK_FALSE(of(fit, "layer_floor").taken);
+  CHECK(fit.calibration.rates.layer_floor == find_chip_rates("h100")->rates.layer_floor);
+  CHECK(fit.calibration.fitted.size() == 9);
   CHECK(fit.untold == std::vector<std::string>{"attention_plain", "step", "nvlink", "network"});
   CHECK(of(fit, "gemm").built_in == find_chip_rates("h100")->rates.gemm);
   CHECK(fit.mean_error < 1e-6);

@@ -320,8 +320,12 @@ class Fit {
     const double bounded = std::clamp(one.value, constant.least, constant.most);
     one.at_bound = bounded != one.value;
     one.value = bounded;
-    rates_.*constant.member = one.value;
-    fit_.calibration.fitted.push_back({std::string(constant.name), one.value, one.standard_error});
+    one.taken = constant.member != &KernelRates::layer_floor;
+    if (one.taken) {
+      rates_.*constant.member = one.value;
+      fit_.calibration.fitted.push_back(
+          {std::string(constant.name), one.value, one.standard_error});
+    }
     fit_.constants.push_back(std::move(one));
   }
 

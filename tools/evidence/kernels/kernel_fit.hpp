@@ -17,6 +17,7 @@ struct KernelFitted {
   double value = 0;
   double standard_error = 0;  // of its logarithm
   bool at_bound = false;      // the rows say more or less than the constant may be
+  bool taken = true;          // else shown alone: a property of software, of which this is another
   std::string from;           // "33 products in bf16"
 };
 
@@ -52,7 +53,8 @@ struct KernelsFit {
 ///                     kernel of each
 ///   memory            median of elementwise kernels on 256 MB or more
 ///   kernel            time on the device of a kernel that does next to nothing, eager
-///   layer_floor       CPU's time to issue a small block's forward, eager
+///   layer_floor       CPU's time to issue a small block's forward, eager; shown, and not taken: it
+///                     is a training framework's
 ///   optimizer         fused AdamW, a parameter
 /// Throws UsageError where the kind states no bf16 peak or no memory bandwidth, and where fewer
 /// than six products in bf16 are there.

@@ -18,7 +18,8 @@ std::string constants_table(const KernelsFit& fit, int width) {
     rows.push_back({fmt::format("{} ({})", one.constant->name, one.constant->symbol),
                     constant_text(*one.constant, one.built_in),
                     constant_text(*one.constant, one.value) + (one.at_bound ? " (bound)" : ""),
-                    fmt::format("{:.3f}", std::exp(one.standard_error)), one.from});
+                    fmt::format("{:.3f}", std::exp(one.standard_error)),
+                    one.from + (one.taken ? "" : "; not taken: frameworks take longer")});
   }
   return table({{"constant", true, 0, true},
                 {"built-in"},
