@@ -4,6 +4,7 @@
 #include "tools/executor/train/trainer.hpp"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds what newer libraries want included, which those of Debian 12 do not miss: includes.py ROOT
+"""Holds what newer libraries and compilers want included, which those of Debian 12 do not miss: includes.py ROOT
 
 Prints each file that uses a name of NEEDS without its header; exit code 1 if any.
 """
@@ -8,7 +8,11 @@ import re
 import sys
 
 # A name that moved: its header, and since when.
-NEEDS = {r"\bfmt::join\(": ("fmt/ranges.h", "fmt 11")}
+POSIX = "access|chdir|close|dup2|execv|execvp|fork|fsync|ftruncate|getcwd|gethostname|getpid|getuid|isatty" \
+        "|lseek|pipe|read|readlink|rmdir|setsid|sysconf|unlink|usleep|write"
+NEEDS = {r"\bfmt::join\(": ("fmt/ranges.h", "fmt 11"),
+         # Other headers of libstdc++ brought it.
+         rf"(?<![\w>])::({POSIX})\(|\bSTD(IN|OUT|ERR)_FILENO\b": ("unistd.h", "g++ 16")}
 
 
 def main(root):
