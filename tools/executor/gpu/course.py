@@ -1,10 +1,12 @@
 """Runs pieces by its own clock, and keeps each whole when it is done.
 
 FOLDER/CALL.tar.gz is all that a call writes, made anew behind each piece and put in place at once:
-  index.json        {"format": "stageline-gpu-evidence 1", "call", "on", "date", "done", "left_out", "failed"}
+  index.json        {"format": "stageline-gpu-evidence 1", "call", "on", "date", "done", "left_out", "failed",
+                    "unfinished"}
   PIECE/…           what a piece wrote, and log.txt: what it said
 done: [{"piece", "seconds", "estimated", "commands"}]; failed: [{"piece", "why", "seconds"}], whose logs are there
-alone; left_out: [{"piece", "why"}]. A piece that another call has done is not run again."""
+alone; left_out: [{"piece", "why"}]; unfinished: pieces whose files are there, and with which another call goes on. A
+piece that another call has done is not run again."""
 import datetime
 import io
 import json
@@ -68,14 +70,12 @@ class Course:
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="gpu-evidence-"))
         self.slower = {}  # kind: how many times its estimate the last piece took
         self.index = {"format": FORMAT, "call": call, "on": on, "date": datetime.date.today().isoformat(),
-                      "done": [], "left_out": [], "failed": []}
+                      "done": [], "left_out": [], "failed": [], "unfinished": []}
         self.elsewhere = set()  # pieces that another call has done
         for path, index in archives([folder, *done_in]):
             if index["on"] != on:
                 raise ValueError(f"{path} is of {index['on']}; give {on} a folder of its own")
-            done = {one["piece"]: one for one in index["done"] + [
-                one | {"unfinished": True} for one in index["left_out"] if one.get("kept")]}
-            unpack(path, done, self.work)
+            unpack(path, {one["piece"] for one in index["done"]} | set(index["unfinished"]), self.work)
             if path == self.archive:
                 self.index["done"] = index["done"]
             else:
@@ -95,8 +95,10 @@ class Course:
 
     def keep(self):
         """Puts the archive of all that is done in place, at once."""
-        kept = {one["piece"] for one in self.index["done"]} | {
-            one["piece"] for one in self.index["left_out"] if one.get("kept")}
+        done = {one["piece"] for one in self.index["done"]}
+        self.index["unfinished"] = [piece.name for piece in pieces.pieces_of(self.call, self.on)
+                                    if piece.goes_on and piece.name not in done | self.elsewhere
+                                    and (self.work / piece.name).is_dir()]
         told = {one["piece"] for one in self.index["failed"]}
         new = self.archive.with_suffix(".tmp")
         with tarfile.open(new, "w:gz", compresslevel=6) as tar:
@@ -104,9 +106,8 @@ class Course:
             info = tarfile.TarInfo("index.json")
             info.size, info.mtime = len(text), int(time.time())
             tar.addfile(info, io.BytesIO(text))
-            for name in sorted(kept):
-                if (self.work / name).is_dir():
-                    tar.add(self.work / name, arcname=name)
+            for name in sorted(done | set(self.index["unfinished"])):
+                tar.add(self.work / name, arcname=name)
             for name in sorted(told):
                 log = self.work / f".{name}" / "log.txt"
                 if log.exists():
@@ -173,17 +174,15 @@ class Course:
         """What came of it, into the index. True where it failed."""
         out, final = self.work / f".{piece.name}", self.work / piece.name
         about = {"piece": piece.name, "seconds": took, "estimated": round(self.estimate(piece), 1), "commands": said}
-        size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
-        if code == 0 and size <= 8 * MOST:
+        if code == 0:
             shutil.rmtree(final, ignore_errors=True)
             out.rename(final)
             self.index["done"].append(about)
             self.slower[piece.kind] = min(10.0, max(0.3, took / piece.seconds))
             self.keep()
-            if self.archive.stat().st_size <= MOST:
-                return False
-            self.index["done"].pop()
-            self.index["left_out"].append({"piece": piece.name, "why": "its files are too large to travel"})
+            if self.archive.stat().st_size > MOST:
+                self.index["done"].pop()
+                self.leave_out(piece, f"with its files the archive has more than {MOST >> 20} MiB")
             return False
         if code is None:
             if piece.goes_on and (out / piece.goes_on).exists():
@@ -198,9 +197,7 @@ class Course:
         return True
 
     def leave_out(self, piece, why):
-        """`kept`: there are files of it, with which another call goes on."""
-        kept = {"kept": True} if piece.goes_on and (self.work / piece.name).is_dir() else {}
-        self.index["left_out"].append({"piece": piece.name, "why": why, **kept})
+        self.index["left_out"].append({"piece": piece.name, "why": why})
 
     def waiting(self, have):
         """What is not done, in order. What failed as a group is run one by one."""
