@@ -37,7 +37,7 @@ PATH="$OUT/bin:$here"
 try draw $problem --pdf -
 echo
 stageline draw $problem --schedule gpipe,1f1b --png "$OUT/a.png" --svg "$OUT/a.svg" | sed "s|$OUT|OUT|"
-cmp "$OUT/a.png" "$OUT/a.svg" 2>&1 | sed "s|$OUT|OUT|g"
+[ "$(head -c 5 "$OUT/a.svg")" = "$(cat "$OUT/a.png")" ] && echo "a.png is what is made of a.svg"
 printf '#!/bin/sh\necho "no fonts" >&2\nexit 1\n' > "$OUT/bin/rsvg-convert"
 try draw $problem --pdf -
 rm "$OUT/bin/rsvg-convert"

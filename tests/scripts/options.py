@@ -243,7 +243,7 @@ ELSEWHERE = {
     "reproduce": {"--output", "--only"},
     "replay": {"--json", "--report", "--summary", "--against"},
     "published": {"--source", "--rows", "--markdown", "--json", *PICTURES},
-    "calibrate": {"--kind", "--free", "--out", "--threads", "--quiet"},
+    "calibrate": {"--kernels", "--page", "--kind", "--free", "--out", "--threads", "--quiet"},
     "staleness": {"--report"},
     "list": set(),
 }
