@@ -4,8 +4,8 @@ interrupted.py STAGELINE [--sample]
 
 --sample: every third question, where sanitizers make STAGELINE ten times as slow.
 
-Sends a signal after some processor time, and after half as much again as long as nothing was known
-yet.
+Sends a signal after some processor time: later where nothing was known yet, earlier where all was done, since on a
+busy machine the signal comes late.
 """
 import json
 import os
@@ -88,9 +88,29 @@ def is_whole(path):
     return said["partial"] is True
 
 
+def moments(what):
+    """Processor times to send a signal after. Each is answered by send("early") where nothing was known, "late" where
+    all was done; ends with a failure where no time lies between."""
+    early, late, seconds, tries = 0, None, 0.25, 0
+    while True:
+        if (yield seconds) == "early":
+            early = max(early, seconds)
+        else:
+            late = min(late or seconds, seconds)
+        # What is early once may be late another time, by the load.
+        if late is not None and late <= early * 1.01:
+            early = late / 2
+        seconds = early * 1.5 if late is None else (early + late) / 2
+        tries += late is not None
+        if tries > 16:
+            check(False, f"{what}: nothing is known before all is done, after {seconds:.2f} s")
+            return
+
+
 def ask(stageline, name, words, how):
-    """Whether something was known when the signal came, after so long."""
-    seconds = 0.25
+    """What is known when the signal comes."""
+    when = moments(name)
+    seconds = next(when)
     while True:
         with tempfile.TemporaryDirectory() as folder:
             outputs = ["--json", "a.json", *BESIDE.get(name, ["--svg", "a.svg"])]
@@ -106,28 +126,45 @@ def ask(stageline, name, words, how):
                       "→ " in out and INTERRUPTED.search(out.replace("\n", " ")),
                       f"{what}: it does not say what is known, and how much that is: {out[-400:]}")
                 return
-            check(not out and not left, f"{what}: {out[-400:]}, files {left}")
-            if code != -how:  # it had not begun
-                check(code == 128 + how, f"{what}: exit code {code}: {err}")
-                check("interrupted; no " in err and "nothing was written" in err, f"{what}: {err}")
-        if failed:
+            if code == 0:
+                came = "late"
+            else:
+                came = "early"
+                held = check(not out and not left, f"{what}: {out[-400:]}, files {left}")
+                if code != -how:  # it had not begun
+                    held &= check(code == 128 + how, f"{what}: exit code {code}: {err}")
+                    held &= check("interrupted; no " in err and "nothing was written" in err, f"{what}: {err}")
+                if not held:
+                    return
+        try:
+            seconds = when.send(came)
+        except StopIteration:
             return
-        seconds *= 1.5
 
 
 def until_known(command, how, folder, nothing):
-    """What the command says that gets the signal when something is known. Before: `nothing`."""
-    seconds = 0.25
+    """What the command says that gets the signal when something is known; None where that failed. Before: `nothing`."""
+    when = moments(command[1])
+    seconds = next(when)
     while True:
         code, out, err = interrupted(command, seconds, how, folder)
         if code == 128 + how and out:
             return out
-        check(not out and not os.listdir(folder), f"{command[1]} after {seconds} s: {out[-400:]}")
-        if code != -how:  # it had not begun
-            check(code == 128 + how and nothing in err, f"{command[1]}: {code}: {err}")
-        if failed:
-            return out
-        seconds *= 1.5
+        if code == 0:
+            came = "late"
+            for file in os.listdir(folder):
+                os.unlink(os.path.join(folder, file))
+        else:
+            came = "early"
+            held = check(not out and not os.listdir(folder), f"{command[1]} after {seconds} s: {out[-400:]}")
+            if code != -how:  # it had not begun
+                held &= check(code == 128 + how and nothing in err, f"{command[1]}: {code}: {err}")
+            if not held:
+                return None
+        try:
+            seconds = when.send(came)
+        except StopIteration:
+            return None
 
 
 def ask_for_an_order(stageline, how):
@@ -135,6 +172,8 @@ def ask_for_an_order(stageline, how):
     with tempfile.TemporaryDirectory() as folder:
         words = [*HARD, "--json", "a.json", "--out", "a.slp"]
         out = until_known([stageline, *words], how, folder, "interrupted; nothing")
+        if out is None:
+            return
         check("stopped before it was proved" in out and "bound: " in out, f"optimal: {out[-400:]}")
         with open(os.path.join(folder, "a.json"), encoding="utf-8") as file:
             said = json.load(file)
@@ -154,6 +193,8 @@ def replay_of_many(stageline, how):
             json.dump(evidence, file, separators=(",", ":"))
         words = ["replay", path, "--json", "a.json", "--summary", "b.json"]
         out = until_known([stageline, *words], how, folder, "interrupted; no case")
+        if out is None:
+            return
         check("interrupted: only" in out, f"replay: {out[-400:]}")
         check(os.listdir(folder) == ["a.json"], f"replay: files {os.listdir(folder)}")
         with open(os.path.join(folder, "a.json"), encoding="utf-8") as file:
