@@ -276,6 +276,7 @@ def main():
     stageline, root = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     build = pathlib.Path(sys.argv[3]).resolve() if len(sys.argv) > 3 else None
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["TMPDIR"] = folder  # a call that is killed leaves its work there
         bench = Bench(stageline, root, pathlib.Path(folder), build)
         if build:
             dry_run(bench)
