@@ -167,7 +167,30 @@ def cut_short(bench):
                 check(traces, f"{name} is not adopted")
 
 
+def cuts(bench):
+    """Each program that is predicted and measured on a GPU can be: its model has the layers, its schedule the devices."""
+    sys.path.insert(0, str(bench.root / "tools/executor/gpu"))
+    import pieces
+    asked = 0
+    for piece in pieces.pieces_of("second", "cuda"):
+        for command in piece.commands if piece.kind == "validation" else ():
+            model, batch = command[command.index("--model") + 1].split("@")
+            name, _, options = model.partition(",")
+            trace = f"model:{name}@cpu-core,batch={batch}" + (f",{options}" if options else "")
+            for at, word in enumerate(command):
+                if word != "--schedule":
+                    continue
+                asked += 1
+                result = subprocess.run(
+                    [bench.stageline, "simulate", trace, "--schedule", command[at + 1], "--devices",
+                     command[command.index("--devices") + 1].split(":")[1], "--host-link", pieces.HOST_LINK,
+                     "--microbatches", "8"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                check(result.returncode == 0, f"{piece.name}: {command[at + 1]}: {result.stdout[-200:]}")
+    check(asked > 30, f"{asked} programs are asked for")
+
+
 def stand_ins(bench):
+    cuts(bench)
     cut_short(bench)
 
     # A group of which one fails is run one by one; what reads a failed piece is left out; the others are there.
