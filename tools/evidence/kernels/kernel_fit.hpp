@@ -40,14 +40,16 @@ struct KernelsFit {
   std::string worst_row;
 };
 
-/// How, by constant (2mnk/(peak·t) is a product's share of the peak, of the data sheet):
+/// How, by constant (2mnk/(peak·t) is a product's share of the peak, of the data sheet; its t is
+/// without `kernel`, which the cost model adds, and products of less than three of it are left
+/// out):
 ///   gemm, gemm_rows, gemm_columns  least squares of the relative errors of t·peak/2mnk =
 ///                     1/gemm·(1 + gemm_rows/m + gemm_columns·(1/n + 1/k)), bf16, extents that are
 ///                     multiples of 64; neither length is below 0
 ///   misaligned        geometric mean of measured over that, of other extents; at least 1
-///   gemm_8bit         geometric mean over the same curve, fp8 with its casts (without, where no
-///   row
-///                     has them)
+///   gemm_8bit         geometric mean over the same curve, fp8 with eager casts (without casts,
+///   where
+///                     no row has them); shown, and not taken: frameworks fuse the casts
 ///   attention_flash   geometric mean over shapes of forward and backward together, the fastest
 ///   fused
 ///                     kernel of each

@@ -19,7 +19,7 @@ std::string constants_table(const KernelsFit& fit, int width) {
                     constant_text(*one.constant, one.built_in),
                     constant_text(*one.constant, one.value) + (one.at_bound ? " (bound)" : ""),
                     fmt::format("{:.3f}", std::exp(one.standard_error)),
-                    one.from + (one.taken ? "" : "; not taken: frameworks take longer")});
+                    one.from + (one.taken ? "" : "; not taken: a framework's own differs")});
   }
   return table({{"constant", true, 0, true},
                 {"built-in"},
