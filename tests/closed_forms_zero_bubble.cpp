@@ -137,7 +137,7 @@ TEST_CASE("zb_auto's last refinement pays: better than the public scheduler at s
 
 TEST_CASE("zb_auto is never worse than ZB-H1, ZB-H2, 1F1B and a round within their memory") {
   std::mt19937 random(31);
-  for (int i = 0; i < (test::thorough ? 120 : 24); ++i) {
+  for (int i = 0; i < (test::thorough ? 120 : 12); ++i) {
     const int p = 1 + static_cast<int>(random() % 6);
     const int m = 1 + static_cast<int>(random() % 14);
     const Costs costs = test::random_costs(random, p, p, i % 2 == 0);
@@ -200,7 +200,7 @@ TEST_CASE("ZB-V leaves no bubble in a device's span, V-Half and V-Min the public
     CHECK(longest_span(run("v_half", {p, m, 5, 5, 5})) <= Time{half});
     CHECK(longest_span(run("v_min", {p, m, 5, 5, 5})) <= Time{least});
   }
-  for (int p = 1; p <= 16; ++p) {
+  for (int p = 1; p <= 16; p += test::thorough ? 1 : 3) {
     for (const int m : {2 * p, 2 * p + 1, 5 * p}) {
       CAPTURE(p);
       CAPTURE(m);
@@ -235,7 +235,7 @@ TEST_CASE("V-Half idles for about 3p slots in the longest span, V-Min for about 
 
 TEST_CASE("the V schedules keep their limits for unequal costs and few micro-batches") {
   std::mt19937 random(33);
-  for (int i = 0; i < (test::thorough ? 60 : 15); ++i) {
+  for (int i = 0; i < (test::thorough ? 60 : 8); ++i) {
     const int p = 1 + static_cast<int>(random() % 7);
     const int m = 1 + static_cast<int>(random() % 20);
     const Costs costs = test::random_costs(random, 2 * p, p, i % 2 == 0);

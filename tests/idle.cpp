@@ -92,7 +92,7 @@ TEST_CASE("idle time and work fill the time of every device, without a gap") {
   std::mt19937 random(141);
   for (int devices = 1; devices <= 6; ++devices) {
     for (const int microbatches : {1, 2, 5, 8}) {
-      if (!test::chosen(random, 3)) continue;
+      if (!test::chosen(random, 6)) continue;
       const int steps = static_cast<int>(random() % 3) + 1;
       const bool transfer = random() % 2 == 0;
       for_all(
@@ -108,7 +108,7 @@ TEST_CASE("equal stages have no imbalance, and links add to nothing but what is 
   int programs = 0;
   for (int devices = 1; devices <= 6; ++devices) {
     for (const int microbatches : {1, 3, 8}) {
-      if (!test::chosen(random, devices < 4 ? 2 : 4)) continue;
+      if (!test::chosen(random, devices < 4 ? 3 : 6)) continue;
       const int steps = static_cast<int>(random() % 3) + 1;
       for_all(
           test::all_specs(devices), devices, microbatches, steps,

@@ -272,7 +272,7 @@ TEST_CASE("the laws hold for every scheduler, knob and size, on chains of random
       for (int microbatches = 1; microbatches <= 9; ++microbatches) {
         for (int steps = 1; steps <= 3; ++steps) {
           if (held.count(std::string(spec.scheduler->name)) > 0 &&
-              random() % (test::thorough ? 2 : 48) != 0) {
+              random() % (test::thorough ? 2 : 96) != 0) {
             continue;
           }
           const bool transfer = random() % 2 == 0;
@@ -292,7 +292,7 @@ TEST_CASE("the laws hold on stage graphs with branches and skips") {
       for (int microbatches = 1; microbatches <= 7; microbatches += 3) {
         for (const bool transfer : {false, true}) {
           if (held.count(std::string(spec.scheduler->name)) > 0 &&
-              random() % (test::thorough ? 2 : 24) != 0) {
+              random() % (test::thorough ? 2 : 48) != 0) {
             continue;
           }
           check_laws(spec, devices, microbatches, 2, random, transfer, Shape::branches, held);

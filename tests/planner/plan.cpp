@@ -63,7 +63,8 @@ TEST_CASE("a plan does not depend on the unit of its times") {
         unit);
     request.setting.cluster.link = parse_link(link);
     request.setting.cluster.memory = parse_bytes("600MB");
-    request.space.devices = {1, 2, 3, 4};
+    request.space.devices = {1, 2, 3};
+    if (test::thorough) request.space.devices.push_back(4);
     request.samples = 16;
     request.objective = Objective::devices;
     return plan(request);
