@@ -71,18 +71,17 @@ TEST_CASE("a synchronous step is plain training, a stale one is sequential train
   for (int devices = 1; devices <= 4; ++devices) {
     for (const ScheduleSpec& spec : test::all_specs(devices)) {
       const std::string name = spelled(spec);
-      for (const bool linked : {false, true}) {
-        CAPTURE(name);
-        CAPTURE(devices);
-        CAPTURE(linked);
-        try {
-          const Case asked =
-              case_of(gpt, spec, devices, 4, 2, linked ? std::optional(quick) : std::nullopt);
-          check_against_training(gpt, asked);
-          ++tried;
-          names.insert(std::string(spec.scheduler->name));
-        } catch (const UsageError&) {  // it does not go on so many devices
-        }
+      const bool linked = tried % 2 == 1;  // free links, or such that take time
+      CAPTURE(name);
+      CAPTURE(devices);
+      CAPTURE(linked);
+      try {
+        const Case asked =
+            case_of(gpt, spec, devices, 4, 2, linked ? std::optional(quick) : std::nullopt);
+        check_against_training(gpt, asked);
+        ++tried;
+        names.insert(std::string(spec.scheduler->name));
+      } catch (const UsageError&) {  // it does not go on so many devices
       }
     }
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cost_models/roofline.hpp"
+#include "tests/executor/sampled.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/inputs/inputs.hpp"
 
@@ -55,6 +56,7 @@ double accuracy(const DataSource& data, const std::string& ppv, std::int64_t pip
 }  // namespace
 
 TEST_CASE("shallow pipelining costs little, deep costs much, hybrid at half wins half back") {
+  if (sampled()) return;
   const DataSource data = open_data("digits");
   struct Run {
     std::string ppv;
