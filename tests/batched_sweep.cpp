@@ -10,7 +10,7 @@
 #include "tests/random_program.hpp"
 #include "tests/specs.hpp"
 
-namespace stageline {
+namespace stageline::batched_sweep_tests {
 namespace {
 
 constexpr std::size_t width = BatchedSweep::width;
@@ -118,4 +118,4 @@ TEST_CASE("links at fair rates have no order to keep") {
   CHECK_THROWS_AS(BatchedSweep(graph, TaskTimes{}), UsageError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::batched_sweep_tests

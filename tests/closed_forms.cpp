@@ -11,7 +11,7 @@
 #include "sim/index.hpp"
 #include "tests/make.hpp"
 
-namespace stageline {
+namespace stageline::closed_forms_tests {
 namespace {
 
 using test::Ran;
@@ -211,4 +211,4 @@ TEST_CASE("with transfers 1F1B pays for a round trip every p micro-batches") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::closed_forms_tests

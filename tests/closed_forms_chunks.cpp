@@ -9,16 +9,16 @@
 #include "sim/op.hpp"
 #include "tests/synchronous.hpp"
 
-namespace stageline {
+namespace stageline::closed_forms_chunks_tests {
 namespace {
 
-using test::check_idle;
-using test::makespan_of;
-using test::peaks;
 using test::Ran;
-using test::run;
-using test::Size;
-using test::with;
+using test::equal_stages::check_idle;
+using test::equal_stages::makespan_of;
+using test::equal_stages::peaks;
+using test::equal_stages::run;
+using test::equal_stages::Size;
+using test::equal_stages::with;
 
 // By device, "0F0 0F1 …".
 std::vector<std::string> orders(const std::string& schedule, int p, int m) {
@@ -188,4 +188,4 @@ TEST_CASE("looped BFS with reverse=yes takes its ops in PyTorch's order") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::closed_forms_chunks_tests

@@ -6,18 +6,18 @@
 #include "sim/index.hpp"
 #include "tests/synchronous.hpp"
 
-namespace stageline {
+namespace stageline::closed_forms_directions_tests {
 namespace {
 
-using test::check_idle;
-using test::makespan_of;
-using test::over;
-using test::peaks;
 using test::Ran;
-using test::run;
-using test::Size;
-using test::weights_held;
-using test::with;
+using test::equal_stages::check_idle;
+using test::equal_stages::makespan_of;
+using test::equal_stages::over;
+using test::equal_stages::peaks;
+using test::equal_stages::run;
+using test::equal_stages::Size;
+using test::equal_stages::weights_held;
+using test::equal_stages::with;
 
 // ---- GEMS ---------------------------------------------------------------------------------------
 
@@ -192,4 +192,4 @@ TEST_CASE("Hanayo's order is never longer than the rule of the waves makes it") 
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::closed_forms_directions_tests

@@ -11,7 +11,7 @@
 #include "sim/index.hpp"
 #include "tests/make.hpp"
 
-namespace stageline {
+namespace stageline::closed_forms_pairs_tests {
 namespace {
 
 using test::Ran;
@@ -177,4 +177,4 @@ TEST_CASE("2BW takes m(F+B) a step, holds two versions, and is one step stale") 
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::closed_forms_pairs_tests

@@ -11,7 +11,7 @@
 #include "sim/index.hpp"
 #include "tests/make.hpp"
 
-namespace stageline {
+namespace stageline::closed_forms_papers_tests {
 namespace {
 
 using test::Ran;
@@ -302,4 +302,4 @@ TEST_CASE("PipeFB: a host that is full holds F-nodes back") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::closed_forms_papers_tests

@@ -10,7 +10,7 @@
 #include "sim/index.hpp"
 #include "tests/make.hpp"
 
-namespace stageline {
+namespace stageline::closed_forms_pipedream_tests {
 namespace {
 
 using test::Ran;
@@ -247,4 +247,4 @@ TEST_CASE("without meeting at updates, plans 1-2 and 2-1-1 have the period max (
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::closed_forms_pipedream_tests

@@ -8,17 +8,17 @@
 #include "sim/index.hpp"
 #include "tests/synchronous.hpp"
 
-namespace stageline {
+namespace stageline::closed_forms_synchronous_tests {
 namespace {
 
-using test::check_idle;
-using test::makespan_of;
-using test::over;
-using test::peaks;
 using test::Ran;
-using test::run;
-using test::Size;
-using test::with;
+using test::equal_stages::check_idle;
+using test::equal_stages::makespan_of;
+using test::equal_stages::over;
+using test::equal_stages::peaks;
+using test::equal_stages::run;
+using test::equal_stages::Size;
+using test::equal_stages::with;
 
 // ---- interleaved 1F1B ---------------------------------------------------------------------------
 
@@ -189,4 +189,4 @@ TEST_CASE("DAPPLE: a device holds no more than the one before, and one when not 
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::closed_forms_synchronous_tests

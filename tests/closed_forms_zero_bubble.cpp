@@ -15,7 +15,7 @@
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::closed_forms_zero_bubble_tests {
 namespace {
 
 using test::longest_span;
@@ -262,4 +262,4 @@ TEST_CASE("steps that follow each other take a span each, where the makespan tak
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::closed_forms_zero_bubble_tests

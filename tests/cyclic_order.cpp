@@ -14,7 +14,7 @@
 #include "tests/make.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::cyclic_order_tests {
 namespace {
 
 // Stages of random times, from 1 on; messages have a latency and no bytes.
@@ -198,4 +198,4 @@ TEST_CASE("what is unrolled has each op of each micro-batch once, and is found a
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::cyclic_order_tests

@@ -12,7 +12,7 @@
 #include "tests/reference_difference.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::engines_tests {
 namespace {
 
 // Longest path over the tasks by Boost.Graph: shortest with all lengths negated. An edge weighs
@@ -187,4 +187,4 @@ TEST_CASE("the schedulers' programs: every engine gives the same times") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::engines_tests

@@ -16,7 +16,7 @@
 #include "sim/text/figure.hpp"
 #include "tests/make.hpp"
 
-namespace stageline {
+namespace stageline::figures_tests {
 namespace {
 
 struct Drawn {
@@ -131,4 +131,4 @@ TEST_CASE("every scheduler's header comment draws what the scheduler does") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::figures_tests

@@ -6,7 +6,7 @@
 #include "sim/analysis/what_if.hpp"
 #include "tests/make.hpp"
 
-namespace stageline {
+namespace stageline::head_starts_tests {
 namespace {
 
 // One stage on two replicas: a backward of 1000 ps each, then reductions that take 600 and may
@@ -128,4 +128,4 @@ TEST_CASE("the period of a stream with head starts is what every further micro-b
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::head_starts_tests

@@ -9,7 +9,7 @@
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::idle_tests {
 namespace {
 
 using test::Ran;
@@ -244,4 +244,4 @@ TEST_CASE("a device to spare is unused") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::idle_tests

@@ -12,7 +12,7 @@
 #include "tests/text.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::laws_tests {
 namespace {
 
 using test::Ran;
@@ -424,4 +424,4 @@ TEST_CASE("the specs to try hold every value of every enumerated knob") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::laws_tests

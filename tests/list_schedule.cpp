@@ -9,15 +9,16 @@
 #include <optional>
 
 #include "sim/analysis/memory.hpp"
-#include "sim/analysis/metrics.hpp"
 #include "sim/errors.hpp"
 #include "tests/make.hpp"
+#include "tests/sizes.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::list_schedule_tests {
 namespace {
 
+using test::longest_span;
 using test::Ran;
 
 // Stages, messages and latencies of random size; a wire of its own between every two devices; no
@@ -64,14 +65,6 @@ Problem problem_of(const Asked& asked, const Costs& costs) {
 
 Program scheduled(const Problem& problem, const std::string& spec) {
   return test::spec(spec).scheduler->schedule(problem);
-}
-
-Time longest_span(const Ran& ran) {
-  Time longest{};
-  for (const DeviceMetrics& device : metrics_of(ran.program, ran.graph, ran.times).device) {
-    longest = std::max(longest, device.busy + device.span_idle);
-  }
-  return longest;
 }
 
 Time end_of_compute(const Ran& ran) {
@@ -310,4 +303,4 @@ TEST_CASE("the search for the shortest step finds none that is longer than that 
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::list_schedule_tests

@@ -7,7 +7,7 @@
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 
-namespace stageline {
+namespace stageline::measured_idle_tests {
 namespace {
 
 using test::Ran;
@@ -84,4 +84,4 @@ TEST_CASE("time before an op that could have begun has another cause than the pr
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::measured_idle_tests

@@ -12,7 +12,7 @@
 #include "tests/specs.hpp"
 #include "tests/stream_reference.hpp"
 
-namespace stageline {
+namespace stageline::messages_tests {
 namespace {
 
 Program program_for(const ScheduleSpec& spec, int devices, const Costs& costs, int microbatches,
@@ -169,4 +169,4 @@ TEST_CASE("the steady state of messages that block is exact") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::messages_tests

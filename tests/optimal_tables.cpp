@@ -15,7 +15,7 @@
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::optimal_tables_tests {
 namespace {
 
 // The rows of a table by their columns' names.
@@ -181,4 +181,4 @@ TEST_CASE("a search that goes on proves the optimum of a V, and says no more whe
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::optimal_tables_tests

@@ -14,7 +14,7 @@
 #include "tests/make.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::order_beam_tests {
 namespace {
 
 // A step whose ops have all been placed one after another, in any sequence: nothing of branch and
@@ -296,4 +296,4 @@ TEST_CASE("where messages wait for each other nothing is proved that is not so")
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::order_beam_tests

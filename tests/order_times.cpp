@@ -10,7 +10,7 @@
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 
-namespace stageline {
+namespace stageline::order_times_tests {
 namespace {
 
 using Node = OrderTimes::Node;
@@ -101,4 +101,4 @@ TEST_CASE("an order that is changed op by op is timed as if anew") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::order_times_tests

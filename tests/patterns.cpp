@@ -5,7 +5,7 @@
 #include "tests/make.hpp"
 #include "tests/random_program.hpp"
 
-namespace stageline {
+namespace stageline::patterns_tests {
 namespace {
 
 void check_same(const TaskGraph& a, const TaskGraph& b) {
@@ -95,4 +95,4 @@ TEST_CASE("patterns and single ops lower random programs alike, and find the sam
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::patterns_tests

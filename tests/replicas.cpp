@@ -13,7 +13,7 @@
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::replicas_tests {
 namespace {
 
 bool refused_by_design(const Program& program) {
@@ -89,4 +89,4 @@ TEST_CASE("every scheduler's pipeline has replicas, each of which runs as it doe
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::replicas_tests

@@ -7,13 +7,13 @@
 #include "tests/reference.hpp"
 #include "tests/synchronous.hpp"
 
-namespace stageline {
+namespace stageline::static_orders_tests {
 namespace {
 
-using test::makespan_of;
 using test::Ran;
-using test::run;
-using test::Size;
+using test::equal_stages::makespan_of;
+using test::equal_stages::run;
+using test::equal_stages::Size;
 
 const char* const static_orders[] = {"interleaved_1f1b",
                                      "interleaved_1f1b:chunks=3",
@@ -155,4 +155,4 @@ TEST_CASE("what does not suit is refused, with the nearest that does") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::static_orders_tests

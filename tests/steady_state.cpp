@@ -16,7 +16,7 @@
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::steady_state_tests {
 namespace {
 
 using test::Ran;
@@ -396,4 +396,4 @@ TEST_CASE("every synchronous schedule grows by its cycle ratio a step, on random
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::steady_state_tests

@@ -11,7 +11,7 @@
 #include "sim/index.hpp"
 #include "tests/make.hpp"
 
-namespace stageline::test {
+namespace stageline::test::equal_stages {
 
 // F, I, W: alike, F > B, F < B, B = 2F.
 inline constexpr std::tuple<int, int, int> ratios[] = {{1, 1, 0}, {7, 2, 3}, {3, 8, 5}, {2, 2, 2}};
@@ -73,4 +73,4 @@ void over(int first, int last, int by, Check&& check) {
   }
 }
 
-}  // namespace stageline::test
+}  // namespace stageline::test::equal_stages

@@ -15,7 +15,7 @@
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::v_schedules_tests {
 namespace {
 
 using test::longest_span;
@@ -212,4 +212,4 @@ TEST_CASE("zb_auto keeps its limit with any placement, and is never worse than a
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::v_schedules_tests

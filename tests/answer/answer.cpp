@@ -12,7 +12,7 @@
 #include "tools/report/json/outcome.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::answer_tests {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -188,4 +188,4 @@ TEST_CASE("the schema has the keys that the reader knows") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::answer_tests

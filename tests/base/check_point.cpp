@@ -9,7 +9,7 @@
 #include "tools/compare/comparison.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::check_point_tests {
 namespace {
 
 TEST_CASE("a thread looks at the point it was given last, and at none before and after") {
@@ -91,4 +91,4 @@ TEST_CASE("a comparison is called off, and is no row that cannot run") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::check_point_tests

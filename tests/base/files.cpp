@@ -22,7 +22,7 @@
 #include "traces/json/tree.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::files_tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -254,4 +254,4 @@ TEST_CASE("a model priced for a device runs on that device's cluster unless told
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::files_tests

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-namespace stageline {
+namespace stageline::parallel_tests {
 namespace {
 
 void wait_a_moment() { std::this_thread::sleep_for(std::chrono::microseconds(200)); }
@@ -102,4 +102,4 @@ TEST_CASE("of several errors that of the first call is thrown, and no further ca
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::parallel_tests

@@ -9,7 +9,7 @@
 #include "tools/base/row_groups.hpp"
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::table_tests {
 namespace {
 
 using Cells = std::vector<std::string>;
@@ -251,4 +251,4 @@ TEST_CASE("nothing of a text is markup in Markdown") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::table_tests

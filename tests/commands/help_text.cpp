@@ -8,7 +8,7 @@
 #include "tests/text.hpp"
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::help_text_tests {
 namespace {
 
 using test::contains;
@@ -76,4 +76,4 @@ TEST_CASE("no line is wider than the terminal, and no word is lost") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::help_text_tests

@@ -11,7 +11,7 @@
 
 #include "tools/commands/program_main.hpp"
 
-namespace stageline {
+namespace stageline::last_words_tests {
 namespace {
 
 // Longer than what a std::string holds without memory of its own.
@@ -87,4 +87,4 @@ TEST_CASE("a program that goes on is ended with its last words") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::last_words_tests

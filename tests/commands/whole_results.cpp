@@ -9,7 +9,7 @@
 
 #include "tests/questions/ask.hpp"
 
-namespace stageline {
+namespace stageline::whole_results_tests {
 namespace {
 
 // FNV-1a of 64 bits.
@@ -77,4 +77,4 @@ TEST_CASE("whole results are these bytes with any number of threads, and with ev
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::whole_results_tests

@@ -12,7 +12,7 @@
 #include "tests/text.hpp"
 #include "tools/base/provided_files.hpp"
 
-namespace stageline {
+namespace stageline::advice_tests {
 namespace {
 
 using test::contains;
@@ -268,4 +268,4 @@ TEST_CASE("the margin of a recommendation is a share with its sign") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::advice_tests

@@ -11,7 +11,7 @@
 #include "tools/study/drop_spans.hpp"
 #include "tools/study/notes.hpp"
 
-namespace stageline {
+namespace stageline::kept_facts_tests {
 namespace {
 
 // 0 with an allocator that does not say, as those of sanitizers.
@@ -92,4 +92,4 @@ TEST_CASE("rows that keep facts alone hold no spans, and say what those with spa
   CHECK(judged > 30);
 }
 
-}  // namespace stageline
+}  // namespace stageline::kept_facts_tests

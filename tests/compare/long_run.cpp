@@ -7,7 +7,7 @@
 
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::long_run_tests {
 namespace {
 
 LongRunRequest request_of(const Failures& failures, double work) {
@@ -83,4 +83,4 @@ TEST_CASE("long runs are the same with any number of threads, and end when they 
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::long_run_tests

@@ -12,7 +12,7 @@
 #include "tools/report/text/overlay.hpp"
 #include "traces/kineto/model.hpp"
 
-namespace stageline {
+namespace stageline::overlay_tests {
 namespace {
 
 constexpr Time ms{1'000'000'000};
@@ -319,4 +319,4 @@ TEST_CASE("where I and W were measured, nothing is split") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::overlay_tests

@@ -6,7 +6,7 @@
 #include "sim/errors.hpp"
 #include "tools/report/text/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::rank_by_tests {
 namespace {
 
 struct Compared {
@@ -127,4 +127,4 @@ TEST_CASE("the difference of two waterfalls is named by its largest causes, whic
   CHECK(same == "gpipe is as fast as gpipe, and every cause is as large");
 }
 
-}  // namespace stageline
+}  // namespace stageline::rank_by_tests

@@ -11,7 +11,7 @@
 #include "sim/errors.hpp"
 #include "tools/report/text/uncertainty.hpp"
 
-namespace stageline {
+namespace stageline::uncertainty_tests {
 namespace {
 
 // Work that lasts over all time, by playing failures: seeded.
@@ -239,4 +239,4 @@ TEST_CASE("no scenarios and too many are refused") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::uncertainty_tests

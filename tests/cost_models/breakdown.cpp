@@ -6,7 +6,7 @@
 #include "sim/errors.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::breakdown_tests {
 namespace {
 
 Layer layer(const std::string& name, const std::string& kind, std::int64_t forward,
@@ -254,4 +254,4 @@ TEST_CASE("equal traces do not differ, traces that are twice as fast throughout 
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::breakdown_tests

@@ -10,7 +10,7 @@
 #include "sim/costs.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::buckets_tests {
 namespace {
 
 constexpr std::int64_t mebibyte = 1 << 20;
@@ -230,4 +230,4 @@ TEST_CASE("exposed gathers are those of a queue beside the compute") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::buckets_tests

@@ -9,7 +9,7 @@
 #include "sim/lower/charges.hpp"
 #include "tests/cost_models/collective_clusters.hpp"
 
-namespace stageline {
+namespace stageline::collectives_tests {
 namespace {
 
 using test::cluster_of;
@@ -368,4 +368,4 @@ TEST_CASE("rails without a link between them are enough for a hierarchical all-r
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::collectives_tests

@@ -9,7 +9,7 @@
 #include "sim/errors.hpp"
 #include "tests/cost_models/collective_clusters.hpp"
 
-namespace stageline {
+namespace stageline::collectives_calibration_tests {
 namespace {
 
 using test::cluster_of;
@@ -204,4 +204,4 @@ TEST_CASE("among chips of several kinds the slowest one's constants hold") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::collectives_calibration_tests

@@ -10,7 +10,7 @@
 #include "sim/errors.hpp"
 #include "tests/cost_models/collective_clusters.hpp"
 
-namespace stageline {
+namespace stageline::collectives_nccl_tests {
 namespace {
 
 using test::cluster_of;
@@ -266,4 +266,4 @@ TEST_CASE("small all-reduces over many machines go by trees, large ones by rails
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::collectives_nccl_tests

@@ -6,7 +6,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::handover_tests {
 namespace {
 
 constexpr Time us{1'000'000};
@@ -128,4 +128,4 @@ TEST_CASE("what does not fit is refused with the stage") {
       doctest::Contains("stage 0 takes"), UsageError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::handover_tests

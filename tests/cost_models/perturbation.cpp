@@ -9,7 +9,7 @@
 #include "cost_models/perturbation/normal.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::perturbation_tests {
 namespace {
 
 // One device per lane; tasks of 10^9 ps in turn on `devices` devices, `steps` of each.
@@ -288,4 +288,4 @@ TEST_CASE("bad perturbations are refused in one sentence") {
                        UsageError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::perturbation_tests

@@ -11,7 +11,7 @@
 
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::rank_grid_tests {
 namespace {
 
 using Groups = std::vector<std::vector<int>>;
@@ -175,4 +175,4 @@ TEST_CASE("more devices than a run may have are refused, however large the produ
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::rank_grid_tests

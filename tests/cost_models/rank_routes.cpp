@@ -17,7 +17,7 @@
 #include "tests/random_cluster.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::rank_routes_tests {
 namespace {
 
 struct Table {
@@ -229,4 +229,4 @@ TEST_CASE("replicas that share NICs with more or fewer others are all simulated"
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::rank_routes_tests

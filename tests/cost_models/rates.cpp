@@ -11,7 +11,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::rates_tests {
 namespace {
 
 Layer classed_layer(std::int64_t time, bool memory_bound) {
@@ -140,4 +140,4 @@ TEST_CASE("a memory rate that is no number is refused") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::rates_tests

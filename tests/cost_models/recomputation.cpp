@@ -7,7 +7,7 @@
 #include "sim/errors.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::recomputation_tests {
 namespace {
 
 using test::complaint;
@@ -284,4 +284,4 @@ TEST_CASE("offloading is of none, of all or of some stages") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::recomputation_tests

@@ -9,7 +9,7 @@
 
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::roofline_tests {
 namespace {
 
 DeviceKind h100_like() {
@@ -316,4 +316,4 @@ TEST_CASE("a shape is called by its name and options alone") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::roofline_tests

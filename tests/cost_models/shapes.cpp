@@ -11,7 +11,7 @@
 
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::shapes_tests {
 namespace {
 
 bool has_product(const Primitive& op) {
@@ -297,4 +297,4 @@ TEST_CASE("names, options and numbers that do not fit are refused with the neare
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::shapes_tests

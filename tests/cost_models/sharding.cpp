@@ -10,7 +10,7 @@
 #include "cost_models/state_bytes.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::sharding_tests {
 namespace {
 
 constexpr double gibibyte = 1 << 30;
@@ -334,4 +334,4 @@ TEST_CASE("a run's degrees must be those that divide the model") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::sharding_tests

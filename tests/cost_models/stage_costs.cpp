@@ -13,7 +13,7 @@
 #include "cost_models/roofline.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::stage_costs_tests {
 namespace {
 
 DeviceKind device_kind() {
@@ -424,4 +424,4 @@ TEST_CASE("sums beyond 64 bits are refused, not wrapped") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::stage_costs_tests

@@ -7,7 +7,7 @@
 #include "cost_models/roofline.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::state_bytes_tests {
 namespace {
 
 Layer weighing(std::string name, std::int64_t parameters) {
@@ -217,4 +217,4 @@ TEST_CASE("a priced transformer holds what a recipe says of each weight") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::state_bytes_tests

@@ -5,7 +5,7 @@
 
 #include "cost_models/state_bytes.hpp"
 
-namespace stageline {
+namespace stageline::tied_weights_tests {
 namespace {
 
 // 1000 parameters at each end, 10 of the head's own.
@@ -80,4 +80,4 @@ TEST_CASE("a recipe and ZeRO leave tied weights their part of the layer's") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::tied_weights_tests

@@ -11,7 +11,7 @@
 #include "cost_models/shapes/shapes.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::widths_tests {
 namespace {
 
 TEST_CASE("width is the channels of the first convolution, and all others keep the proportion") {
@@ -102,4 +102,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::widths_tests

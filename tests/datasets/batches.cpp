@@ -8,7 +8,7 @@
 #include "tests/traces/support.hpp"
 #include "tools/datasets/dataset.hpp"
 
-namespace stageline {
+namespace stageline::batches_tests {
 namespace {
 
 using Indices = std::vector<std::size_t>;
@@ -219,4 +219,4 @@ TEST_CASE("a variation follows from the seed and the image: a batch in pieces is
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::batches_tests

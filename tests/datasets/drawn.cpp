@@ -9,7 +9,7 @@
 #include "tools/datasets/dataset.hpp"
 #include "tools/datasets/random.hpp"
 
-namespace stageline {
+namespace stageline::drawn_tests {
 namespace {
 
 // FNV-1a over labels and pixels.
@@ -194,4 +194,4 @@ TEST_CASE("every name that is listed can be opened as it is listed") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::drawn_tests

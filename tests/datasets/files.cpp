@@ -6,7 +6,7 @@
 #include "tests/traces/support.hpp"
 #include "tools/datasets/dataset.hpp"
 
-namespace stageline {
+namespace stageline::files_tests {
 namespace {
 
 using datasets::big_endian;
@@ -233,4 +233,4 @@ TEST_CASE("a CIFAR-10 file that is missing, cut off, longer or mislabelled is re
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::files_tests

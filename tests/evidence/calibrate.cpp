@@ -6,7 +6,7 @@
 #include "sim/errors.hpp"
 #include "tests/evidence/small_evidence.hpp"
 
-namespace stageline {
+namespace stageline::calibrate_tests {
 namespace {
 
 // Measured as if devices ran at `rate` and took `overhead` more for each op.
@@ -68,4 +68,4 @@ TEST_CASE("a calibration without cases to see is refused") {
   CHECK_THROWS_WITH_AS(calibrate(evidence), doctest::Contains("three busy times"), UsageError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::calibrate_tests

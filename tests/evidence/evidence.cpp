@@ -9,7 +9,7 @@
 #include "tests/evidence/small_evidence.hpp"
 #include "tools/base/files.hpp"
 
-namespace stageline {
+namespace stageline::evidence_tests {
 namespace {
 
 std::string kept_text() {
@@ -148,4 +148,4 @@ TEST_CASE("a trace stands once") {
   CHECK_THROWS_AS(read_evidence(write_evidence(evidence), "e.json"), TraceError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::evidence_tests

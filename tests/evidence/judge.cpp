@@ -11,7 +11,7 @@
 #include "tests/evidence/small_evidence.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::judge_tests {
 namespace {
 
 using test::milliseconds;
@@ -308,4 +308,4 @@ TEST_CASE("what cannot be simulated is refused with the name of the case") {
          "four batch 1, gpipe, 4 micro-batches, link 1GB/s: the case has a link");
 }
 
-}  // namespace stageline
+}  // namespace stageline::judge_tests

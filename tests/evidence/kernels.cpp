@@ -11,7 +11,7 @@
 #include "sim/errors.hpp"
 #include "tools/evidence/kernels/kernel_fit.hpp"
 
-namespace stageline {
+namespace stageline::kernels_tests {
 namespace {
 
 constexpr double peak = 1000e12;  // bf16
@@ -242,4 +242,4 @@ TEST_CASE("tables that cannot say a chip's rates are refused") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::kernels_tests

@@ -12,7 +12,7 @@
 #include "tools/base/files.hpp"
 #include "tools/evidence/kept.hpp"
 
-namespace stageline {
+namespace stageline::replay_tests {
 namespace {
 
 std::string lines(const std::vector<std::string>& sentences) {
@@ -139,4 +139,4 @@ TEST_CASE("a kept summary must be one, and of the same cases") {
   CHECK(changed("\"cases\": 5", "\"cases\": 1e999") == "kept: this is not JSON");
 }
 
-}  // namespace stageline
+}  // namespace stageline::replay_tests

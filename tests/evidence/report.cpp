@@ -14,7 +14,7 @@
 #include "tools/base/files.hpp"
 #include "tools/evidence/aims.hpp"
 
-namespace stageline {
+namespace stageline::report_tests {
 namespace {
 
 using test::contains;
@@ -225,4 +225,4 @@ TEST_CASE("the JSON has every figure, and null where there is none") {
   CHECK(json["cases"][1]["per_device"][0]["measured_peaks_bytes"].empty());
 }
 
-}  // namespace stageline
+}  // namespace stageline::report_tests

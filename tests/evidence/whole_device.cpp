@@ -8,7 +8,7 @@
 #include "tests/evidence/small_evidence.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::whole_device_tests {
 namespace {
 
 bool has_whole(const std::string& schedule, const std::string& partition = "balanced") {
@@ -43,4 +43,4 @@ TEST_CASE("a stage of three quarters of the model is none of the whole") {
   CHECK(has_whole_device(evidence.traces[0], outcome.plan.partition, outcome.program.placement));
 }
 
-}  // namespace stageline
+}  // namespace stageline::whole_device_tests

@@ -15,7 +15,7 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/inputs/traces.hpp"
 
-namespace stageline {
+namespace stageline::calibration_tests {
 namespace {
 
 // A file that goes with its test.
@@ -181,4 +181,4 @@ TEST_CASE("a request names a calibration file") {
   CHECK(fitted.find("links reach 0.5") != std::string::npos);
 }
 
-}  // namespace stageline
+}  // namespace stageline::calibration_tests

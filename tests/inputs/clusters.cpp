@@ -9,7 +9,7 @@
 #include "tests/text.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::clusters_tests {
 namespace {
 
 ClusterRequest named(const std::string& cluster) {
@@ -135,4 +135,4 @@ TEST_CASE("kinds are known once, those of one machine by the data sheet") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::clusters_tests

@@ -7,7 +7,7 @@
 #include "sim/errors.hpp"
 #include "tools/inputs/setting.hpp"
 
-namespace stageline {
+namespace stageline::device_counts_tests {
 namespace {
 
 std::string refusal(const std::string& text) {
@@ -34,4 +34,4 @@ TEST_CASE("a sweep of devices is a list of numbers and ranges, upwards") {
   CHECK(refusal("2,x") == "--devices must be a whole number from 1 to 4096 (it is \"x\")");
 }
 
-}  // namespace stageline
+}  // namespace stageline::device_counts_tests

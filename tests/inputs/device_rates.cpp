@@ -8,7 +8,7 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::device_rates_tests {
 namespace {
 
 Cluster two_machines() {
@@ -153,4 +153,4 @@ TEST_CASE("rates that are given stay, and those of traces that are not priced") 
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::device_rates_tests

@@ -12,7 +12,7 @@
 #include "cost_models/roofline.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::measured_tests {
 namespace {
 
 struct Shipped {
@@ -112,4 +112,4 @@ TEST_CASE("measured traces have the layers, weights and outputs of the table of 
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::measured_tests

@@ -5,7 +5,7 @@
 
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::perturbation_file_tests {
 
 TEST_CASE("a file says what the short forms say, and samples") {
   const Perturbation read = read_perturbation(
@@ -45,4 +45,4 @@ TEST_CASE("what is wrong is named with its place") {
   CHECK_THROWS_AS(read_perturbation("nothing", "p.json"), TraceError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::perturbation_file_tests

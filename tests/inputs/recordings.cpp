@@ -17,7 +17,7 @@
 #include "tools/base/files.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 
-namespace stageline {
+namespace stageline::recordings_tests {
 namespace {
 
 using examples::millisecond;
@@ -252,4 +252,4 @@ TEST_CASE("steps of a Chrome trace show in its updates") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::recordings_tests

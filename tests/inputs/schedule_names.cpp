@@ -8,7 +8,7 @@
 #include "sim/errors.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::schedule_names_tests {
 namespace {
 
 std::string read(const std::string& text) { return spelled(parse_schedules(text).at(0)); }
@@ -91,4 +91,4 @@ TEST_CASE("a misspelt name is answered with the nearest schedule") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::schedule_names_tests

@@ -8,7 +8,7 @@
 #include "tools/inputs/recordings.hpp"
 #include "tools/inputs/traces.hpp"
 
-namespace stageline {
+namespace stageline::tables_tests {
 namespace {
 
 template <class Format>
@@ -47,4 +47,4 @@ TEST_CASE("every program format is written, and found by its name") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::tables_tests

@@ -7,7 +7,7 @@
 #include "tests/text.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::training_budget_tests {
 namespace {
 
 TEST_CASE("tokens have a unit, or an exponent") {
@@ -48,4 +48,4 @@ TEST_CASE("a budget needs tokens and samples of a micro-batch") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::training_budget_tests

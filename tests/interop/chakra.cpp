@@ -17,7 +17,7 @@
 #include "tests/thorough.hpp"
 #include "traces/pytorch/lowering.hpp"
 
-namespace stageline {
+namespace stageline::chakra_tests {
 namespace {
 
 using test::by_classes;
@@ -403,4 +403,4 @@ TEST_CASE("lockstep cannot be said") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::chakra_tests

@@ -11,7 +11,7 @@
 #include "tests/text.hpp"
 #include "traces/pytorch/lowering.hpp"
 
-namespace stageline {
+namespace stageline::exports_tests {
 namespace {
 
 struct Size {
@@ -153,4 +153,4 @@ TEST_CASE("PipeDream's plan of a program does not depend on its messages") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::exports_tests

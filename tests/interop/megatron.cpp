@@ -13,7 +13,7 @@
 #include "tests/text.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::megatron_tests {
 namespace {
 
 Model model_of(const std::vector<std::pair<std::string, std::string>>& layers) {
@@ -301,4 +301,4 @@ TEST_CASE("a layout is a partition like any other") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::megatron_tests

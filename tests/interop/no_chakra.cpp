@@ -5,7 +5,7 @@
 #include "tests/text.hpp"
 #include "traces/programs.hpp"
 
-namespace stageline {
+namespace stageline::no_chakra_tests {
 namespace {
 
 TEST_CASE("a build without protobuf says how to get one with it") {
@@ -15,4 +15,4 @@ TEST_CASE("a build without protobuf says how to get one with it") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::no_chakra_tests

@@ -10,7 +10,7 @@
 #include "tests/interop/csv.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::plans_tests {
 namespace {
 
 std::string refusal(const Program& program) {
@@ -109,4 +109,4 @@ TEST_CASE("torchgpipe's balance is the layers of each partition") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::plans_tests

@@ -8,7 +8,7 @@
 #include "tests/thorough.hpp"
 #include "traces/pytorch/lowering.hpp"
 
-namespace stageline {
+namespace stageline::pytorch_tests {
 namespace {
 
 using pytorch_text::comms;
@@ -211,4 +211,4 @@ TEST_CASE("a program that cannot finish is not written") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::pytorch_tests

@@ -7,7 +7,7 @@
 #include "sim/lower/passes.hpp"
 #include "tests/interop/pytorch_text.hpp"
 
-namespace stageline {
+namespace stageline::pytorch_reader_tests {
 namespace {
 
 using pytorch_text::comms;
@@ -210,4 +210,4 @@ TEST_CASE("a damaged file is refused or is a valid program") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::pytorch_reader_tests

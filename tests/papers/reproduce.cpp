@@ -16,7 +16,7 @@
 #include "tools/papers/markdown.hpp"
 #include "tools/papers/sections.hpp"
 
-namespace stageline {
+namespace stageline::reproduce_tests {
 namespace {
 
 std::filesystem::path kept_folder() {
@@ -162,4 +162,4 @@ TEST_CASE("MAC costs give LayerPipe the ratios that were worked out for its rebu
   CHECK(gain("resnet18", 9) == doctest::Approx(1.15).epsilon(0.005));
 }
 
-}  // namespace stageline
+}  // namespace stageline::reproduce_tests

@@ -13,7 +13,7 @@
 #include "tools/papers/staleness/copies.hpp"
 #include "tools/papers/staleness/report.hpp"
 
-namespace stageline {
+namespace stageline::staleness_tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ TEST_CASE("the three findings follow from the kept runs") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::staleness_tests

@@ -10,7 +10,7 @@
 #include "sim/errors.hpp"
 #include "tools/papers/staleness/report.hpp"
 
-namespace stageline {
+namespace stageline::staleness_judge_tests {
 namespace {
 
 Accuracy around(double mean, double half) { return {mean, half, 3}; }
@@ -198,4 +198,4 @@ TEST_CASE("evidence is read as it was written, in the order of the cases") {
   CHECK(refusal("\"copies\": 0.5", "\"copies\": -1").find("/copies") != std::string::npos);
 }
 
-}  // namespace stageline
+}  // namespace stageline::staleness_judge_tests

@@ -13,7 +13,8 @@
 #include "sim/index.hpp"
 #include "tests/partition/models.hpp"
 
-using namespace stageline;
+namespace stageline::balanced_tests {
+
 using namespace stageline::testing;
 
 namespace {
@@ -249,3 +250,5 @@ TEST_CASE("more stages than layers is refused with both numbers") {
         UsageError);
   }
 }
+
+}  // namespace stageline::balanced_tests

@@ -16,7 +16,7 @@
 #include "tests/partition/models.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::blocks_tests {
 namespace {
 
 // embedding, so many blocks, head: as language models are priced.
@@ -242,4 +242,4 @@ TEST_CASE("what cannot be cut is refused with the numbers") {
         "attention and mlp, or block)");
 }
 
-}  // namespace stageline
+}  // namespace stageline::blocks_tests

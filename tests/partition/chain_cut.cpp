@@ -17,7 +17,8 @@
 #include "sim/errors.hpp"
 #include "tests/partition/models.hpp"
 
-using namespace stageline;
+namespace stageline::chain_cut_tests {
+
 using namespace stageline::testing;
 
 namespace {
@@ -383,3 +384,5 @@ TEST_CASE("splits that cannot be are refused with their numbers") {
                        "the forwards of 3 layers cannot be matched with backwards of 0",
                        UsageError);
 }
+
+}  // namespace stageline::chain_cut_tests

@@ -10,7 +10,8 @@
 
 #include "tests/partition/models.hpp"
 
-using namespace stageline;
+namespace stageline::device_loads_tests {
+
 using namespace stageline::testing;
 
 namespace {
@@ -129,3 +130,5 @@ TEST_CASE("no cut is much more even, and the one by stages never is") {
   CHECK(2 * exact >= tried);
   MESSAGE(exact << " of " << tried << " are the best there is");
 }
+
+}  // namespace stageline::device_loads_tests

@@ -6,7 +6,8 @@
 #include "sim/index.hpp"
 #include "tests/partition/models.hpp"
 
-using namespace stageline;
+namespace stageline::explicit_tests {
+
 using namespace stageline::testing;
 
 namespace {
@@ -273,3 +274,5 @@ TEST_CASE("replicas that do not fit are refused") {
         "pipedream: levels= chooses the replicas of every stage, but the schedule has fixed them "
         "at 3-1; leave out levels= or the schedule's replicas");
 }
+
+}  // namespace stageline::explicit_tests

@@ -15,7 +15,8 @@
 #include "sim/errors.hpp"
 #include "tests/partition/models.hpp"
 
-using namespace stageline;
+namespace stageline::pipedream_tests {
+
 using namespace stageline::testing;
 
 namespace {
@@ -307,3 +308,5 @@ TEST_CASE("bytes that cross a cut count each tensor once, as long as a later lay
   model.edges = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {2, 3}};
   CHECK(crossing_bytes(model) == std::vector<Bytes>{{1}, {11}, {101}, {0}});
 }
+
+}  // namespace stageline::pipedream_tests

@@ -11,7 +11,8 @@
 #include "sim/errors.hpp"
 #include "tests/partition/models.hpp"
 
-using namespace stageline;
+namespace stageline::ppv_tests {
+
 using namespace stageline::testing;
 
 namespace {
@@ -179,3 +180,5 @@ TEST_CASE("vectors that do not fit are refused with the numbers") {
       "partitioner \"ppv\" needs the layers with weights to cut behind, like ppv:7 or ppv:7,13",
       UsageError);
 }
+
+}  // namespace stageline::ppv_tests

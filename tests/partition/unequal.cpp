@@ -18,7 +18,7 @@
 #include "sim/index.hpp"
 #include "tests/partition/models.hpp"
 
-namespace stageline {
+namespace stageline::unequal_tests {
 namespace {
 
 using testing::all_cuts;
@@ -490,4 +490,4 @@ TEST_CASE("levels of machines take all devices as equally fast, and say so") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::unequal_tests

@@ -15,7 +15,7 @@
 #include "tests/questions/ask.hpp"
 #include "tools/planner/evaluator.hpp"
 
-namespace stageline {
+namespace stageline::candidate_tests {
 namespace {
 
 Candidate on_pipeline(const std::string& schedule, int devices, int microbatches) {
@@ -206,4 +206,4 @@ TEST_CASE("threads that ask for the same shapes get the same") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::candidate_tests

@@ -9,7 +9,7 @@
 #include "tools/planner/changes.hpp"
 #include "tools/study/cut_search.hpp"
 
-namespace stageline {
+namespace stageline::cheapest_change_tests {
 namespace {
 
 struct Tight {
@@ -267,4 +267,4 @@ TEST_CASE("copies to the host that do not suffice are given up where that is che
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::cheapest_change_tests

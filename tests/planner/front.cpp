@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-namespace stageline {
+namespace stageline::front_tests {
 namespace {
 
 struct Point {
@@ -96,4 +96,4 @@ TEST_CASE("what a point has to beat is the fastest with no more memory, or the e
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::front_tests

@@ -18,7 +18,7 @@
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::layer_groups_tests {
 namespace {
 
 Model chain_of(std::mt19937& random, int layers) {
@@ -189,4 +189,4 @@ TEST_CASE("a cut of very many layers by hand asks for a budget") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::layer_groups_tests

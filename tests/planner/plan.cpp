@@ -27,7 +27,7 @@
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::plan_tests {
 namespace {
 
 std::string text_of(const Plan& plan) {
@@ -659,4 +659,4 @@ TEST_CASE("nothing of the same ranks and schedule is better than the end with th
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::plan_tests

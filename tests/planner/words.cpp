@@ -5,7 +5,7 @@
 
 #include "tests/make.hpp"
 
-namespace stageline {
+namespace stageline::words_tests {
 namespace {
 
 PlanPoint point_of(const std::string& schedule, Time step, Bytes peak, const std::string& cut) {
@@ -74,4 +74,4 @@ TEST_CASE("what is near the least of the objective is not called the least") {
   CHECK(says(recommend(front, Objective::devices, 0.01).sentence, "the fewest devices"));
 }
 
-}  // namespace stageline
+}  // namespace stageline::words_tests

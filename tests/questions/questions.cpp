@@ -33,7 +33,7 @@
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::questions_tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -457,4 +457,4 @@ TEST_CASE("no question gets an answer that cannot be") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::questions_tests

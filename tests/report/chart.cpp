@@ -19,7 +19,8 @@
 #include "tools/report/charts/canvas.hpp"
 #include "tools/report/svg/text.hpp"
 
-using namespace stageline;
+namespace stageline::chart_tests {
+
 using test::contains;
 
 namespace {
@@ -426,3 +427,5 @@ TEST_CASE("every XML parser reads a chart, whatever its names") {
   CHECK(std::system(command.c_str()) == 0);
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace stageline::chart_tests

@@ -14,7 +14,8 @@
 #include "tools/report/timeline/weights.hpp"
 #include "traces/timelines.hpp"
 
-using namespace stageline;
+namespace stageline::chrome_trace_tests {
+
 using examples::drawing_of;
 using examples::millisecond;
 using examples::one_f_one_b;
@@ -406,3 +407,5 @@ TEST_CASE("an empty timeline gives an empty but valid trace") {
   const json trace = json::parse(chrome_trace(Drawing{}));
   CHECK(trace.at("traceEvents").empty());
 }
+
+}  // namespace stageline::chrome_trace_tests

@@ -10,7 +10,7 @@
 #include "tests/text.hpp"
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::comparison_text_tests {
 namespace {
 
 using test::contains;
@@ -184,4 +184,4 @@ TEST_CASE(
   CHECK(contains(shown(all, view), "$0.000"));
 }
 
-}  // namespace stageline
+}  // namespace stageline::comparison_text_tests

@@ -7,7 +7,7 @@
 #include "tools/report/text/cost_bars.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::costs_tests {
 namespace {
 
 CostRow row_of(std::int64_t forward, std::int64_t input_grad, std::int64_t weight_grad,
@@ -215,4 +215,4 @@ TEST_CASE("a measurement is described by its device, settings and day, others by
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::costs_tests

@@ -12,7 +12,7 @@
 #include "tools/base/text.hpp"
 #include "tools/report/json/plan.hpp"
 
-namespace stageline {
+namespace stageline::plan_tests {
 namespace {
 
 using test::contains;
@@ -249,4 +249,4 @@ TEST_CASE("counts are grouped by thousands") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::plan_tests

@@ -9,7 +9,7 @@
 #include "tests/traces/support.hpp"
 #include "tools/report/text/diff.hpp"
 
-namespace stageline {
+namespace stageline::program_diff_tests {
 namespace {
 
 using test::straight_text;
@@ -165,4 +165,4 @@ TEST_CASE("of two timelines the order counts and not the times") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::program_diff_tests

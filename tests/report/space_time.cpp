@@ -12,7 +12,7 @@
 #include "tools/base/text.hpp"
 #include "tools/report/text/outcome_tables.hpp"
 
-namespace stageline {
+namespace stageline::space_time_tests {
 namespace {
 
 using test::contains;
@@ -149,4 +149,4 @@ TEST_CASE("equal stages are one row") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::space_time_tests

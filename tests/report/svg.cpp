@@ -16,7 +16,8 @@
 #include "tests/report/example.hpp"
 #include "tools/report/timeline/weights.hpp"
 
-using namespace stageline;
+namespace stageline::svg_tests {
+
 using examples::drawing_of;
 using examples::millisecond;
 using examples::one_f_one_b;
@@ -393,3 +394,5 @@ TEST_CASE("every XML parser reads what is drawn") {
   }
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace stageline::svg_tests

@@ -15,7 +15,8 @@
 #include "tools/report/svg/text.hpp"
 #include "tools/report/timeline/svg.hpp"
 
-using namespace stageline;
+namespace stageline::svg_categories_tests {
+
 using examples::drawing_of;
 using examples::millisecond;
 using examples::one_f_one_b;
@@ -201,3 +202,5 @@ TEST_CASE("of many devices those that peak highest have a panel") {
   CHECK(contains(document, ">gpu0</text>"));
   CHECK(!contains(document, ">gpu11</text>"));
 }
+
+}  // namespace stageline::svg_categories_tests

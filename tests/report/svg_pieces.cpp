@@ -4,7 +4,7 @@
 #include "tools/report/svg/text.hpp"
 #include "tools/report/timeline/svg_boxes.hpp"
 
-using namespace stageline;
+namespace stageline::svg_pieces_tests {
 
 TEST_CASE("numbers have at most two decimals and no ornaments") {
   CHECK(svg_number(0) == "0");
@@ -151,3 +151,5 @@ TEST_CASE("narrow pieces that overlap never stack above the row") {
     CHECK(box.x + box.width <= 110 + 1e-9);
   }
 }
+
+}  // namespace stageline::svg_pieces_tests

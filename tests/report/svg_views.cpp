@@ -14,7 +14,8 @@
 #include "tools/report/timeline/svg_page.hpp"
 #include "tools/report/timeline/svg_window.hpp"
 
-using namespace stageline;
+namespace stageline::svg_views_tests {
+
 using examples::drawing_of;
 using examples::millisecond;
 using examples::one_f_one_b;
@@ -251,3 +252,5 @@ TEST_CASE("a step function is cut to a window, and its last value before it hold
   CHECK((clipped(points, Time{20}, Time{30}) == std::vector<Point>{{Time{20}, 4}}));
   CHECK(clipped(std::vector<Point>{{Time{7}, 1}}, Time{1}, Time{2}).empty());
 }
+
+}  // namespace stageline::svg_views_tests

@@ -18,7 +18,7 @@
 #include "tools/report/text/outcome_tables.hpp"
 #include "tools/report/timeline/svg.hpp"
 
-namespace stageline {
+namespace stageline::training_tests {
 namespace {
 
 using test::contains;
@@ -253,4 +253,4 @@ TEST_CASE("a picture has the rates below its title") {
   CHECK_FALSE(contains(svg(drawing_of(images, plain, study(plain, Curves::all))), "tokens/s"));
 }
 
-}  // namespace stageline
+}  // namespace stageline::training_tests

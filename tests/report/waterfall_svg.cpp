@@ -10,7 +10,8 @@
 #include "tests/report/small_waterfall.hpp"
 #include "tests/text.hpp"
 
-using namespace stageline;
+namespace stageline::waterfall_svg_tests {
+
 using test::contains;
 using test::small_waterfall;
 
@@ -50,3 +51,5 @@ TEST_CASE("a waterfall of nothing, of three, and of no number is refused") {
   CHECK_THROWS_WITH_AS(waterfall_svg(chart), doctest::Contains("finite"), UsageError);
   CHECK_THROWS_AS(waterfall_svg(small_waterfall(), {Theme::light, 10}), UsageError);
 }
+
+}  // namespace stageline::waterfall_svg_tests

@@ -6,7 +6,8 @@
 
 #include "tests/report/example.hpp"
 
-using namespace stageline;
+namespace stageline::weights_tests {
+
 using examples::drawing_of;
 using examples::one_f_one_b;
 
@@ -122,3 +123,5 @@ TEST_CASE("staleness is told by stage, and where forward and backward differ") {
   CHECK(held_legend(latest.versions) ==
         "staleness (updates:micro-batches) · s0 0:1 1:1 2:4 F≠B · s1 0:1 1:5 F≠B · s2 0:6\n");
 }
+
+}  // namespace stageline::weights_tests

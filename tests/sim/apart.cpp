@@ -9,7 +9,7 @@
 #include "sim/index.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::apart_tests {
 namespace {
 
 const std::string forward_and_backward =
@@ -389,4 +389,4 @@ TEST_CASE("a host that relays nothing is for offloading alone") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::apart_tests

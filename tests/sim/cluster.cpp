@@ -10,7 +10,7 @@
 #include "sim/errors.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::cluster_tests {
 namespace {
 
 // Devices, hosts and switches are nodes 0.. in this order.
@@ -249,4 +249,4 @@ TEST_CASE("a link may take longer one way than the other") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::cluster_tests

@@ -8,7 +8,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::compile_tests {
 namespace {
 
 using test::straight_text;
@@ -195,4 +195,4 @@ TEST_CASE("what nobody makes is missed") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::compile_tests

@@ -5,7 +5,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::critical_path_tests {
 namespace {
 
 using test::straight_text;
@@ -149,4 +149,4 @@ TEST_CASE("random programs: where nothing is shared, every task on the path has 
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::critical_path_tests

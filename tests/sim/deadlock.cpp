@@ -9,7 +9,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::deadlock_tests {
 namespace {
 
 using test::straight_text;
@@ -249,4 +249,4 @@ TEST_CASE("the search for all deadlocks ends for any order of the lists") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::deadlock_tests

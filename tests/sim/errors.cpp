@@ -7,7 +7,7 @@
 #include "sim/program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::errors_tests {
 namespace {
 
 TEST_CASE("the nearest known name is suggested, the first of equals") {
@@ -71,4 +71,4 @@ TEST_CASE("a program whose device is called NUL is refused with a message") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::errors_tests

@@ -7,7 +7,7 @@
 #include "tests/fair_graph.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::fair_engines_tests {
 namespace {
 
 constexpr int graphs = test::thorough ? 4000 : 400;
@@ -79,4 +79,4 @@ TEST_CASE("random graphs: twice the same, and in any order of tasks, lanes, path
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::fair_engines_tests

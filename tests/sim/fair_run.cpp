@@ -7,7 +7,7 @@
 #include "sim/interference.hpp"
 #include "tests/fair_graph.hpp"
 
-namespace stageline {
+namespace stageline::fair_run_tests {
 namespace {
 
 using test::byte_per_ps;
@@ -318,4 +318,4 @@ TEST_CASE("devices of a machine and communication slow compute at once") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::fair_run_tests

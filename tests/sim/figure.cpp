@@ -7,7 +7,7 @@
 #include "tests/needs_table.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::figure_tests {
 namespace {
 
 using test::straight_text;
@@ -107,4 +107,4 @@ TEST_CASE("an op is marked whether overlapped or not") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::figure_tests

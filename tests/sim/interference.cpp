@@ -8,7 +8,7 @@
 
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::interference_tests {
 namespace {
 
 // A task each on lanes of their own, on devices 0, 1, …, that need nothing.
@@ -87,4 +87,4 @@ TEST_CASE("without a slowdown nothing changes, to the picosecond") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::interference_tests

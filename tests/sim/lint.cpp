@@ -6,7 +6,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::lint_tests {
 namespace {
 
 using test::straight_text;
@@ -220,4 +220,4 @@ TEST_CASE("validate throws the first finding, and nothing where there is none") 
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::lint_tests

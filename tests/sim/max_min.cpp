@@ -9,7 +9,7 @@
 #include "sim/index.hpp"
 #include "tests/fair_brute_force.hpp"
 
-namespace stageline {
+namespace stageline::max_min_tests {
 namespace {
 
 struct Crossing {
@@ -238,4 +238,4 @@ TEST_CASE("the same changes give the same rates to the bit") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::max_min_tests

@@ -6,7 +6,7 @@
 
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::memory_tests {
 namespace {
 
 using test::straight_text;
@@ -250,4 +250,4 @@ TEST_CASE("every kind of memory has a name") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::memory_tests

@@ -10,7 +10,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::memory_categories_tests {
 namespace {
 
 using test::straight_text;
@@ -292,4 +292,4 @@ TEST_CASE("random programs: the categories are the memory, and the peak is one o
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::memory_categories_tests

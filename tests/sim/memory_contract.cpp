@@ -15,7 +15,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::memory_contract_tests {
 namespace {
 
 struct Held {
@@ -222,4 +222,4 @@ TEST_CASE("random programs: the curve is the sum of all that is held, at every m
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::memory_contract_tests

@@ -11,7 +11,7 @@
 #include "tests/stream_reference.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::messages_tests {
 namespace {
 
 using test::contains;
@@ -376,4 +376,4 @@ TEST_CASE("looking for all deadlocks tells each, the first as compile does") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::messages_tests

@@ -7,7 +7,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::metrics_tests {
 namespace {
 
 using test::straight_text;
@@ -256,4 +256,4 @@ TEST_CASE("random programs: idle intervals fill what is not busy, and their sums
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::metrics_tests

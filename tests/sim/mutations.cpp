@@ -11,7 +11,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::mutations_tests {
 namespace {
 
 class Editor {
@@ -166,4 +166,4 @@ TEST_CASE("no line noise breaks the parser") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::mutations_tests

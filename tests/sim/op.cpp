@@ -7,7 +7,7 @@
 
 #include "tests/needs_table.hpp"
 
-namespace stageline {
+namespace stageline::op_tests {
 namespace {
 
 TEST_CASE("an op prints as stage, kind, number and part") {
@@ -112,4 +112,4 @@ TEST_CASE("only U, REDUCE_GRAD and the messages of weights count updates") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::op_tests

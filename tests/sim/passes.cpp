@@ -6,7 +6,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::passes_tests {
 namespace {
 
 using test::lists;
@@ -181,4 +181,4 @@ TEST_CASE("without its additions, a completed random program is what it was") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::passes_tests

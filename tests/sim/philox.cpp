@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-namespace stageline {
+namespace stageline::philox_tests {
 
 TEST_CASE("the known answers of Random123 1.14 (kat_vectors, philox4x32 10)") {
   CHECK(philox({0, 0, 0, 0}, {0, 0}) ==
@@ -20,4 +20,4 @@ TEST_CASE("uniform numbers are inside of (0, 1)") {
   CHECK(uniform_of(0x80000000) == doctest::Approx(0.5));
 }
 
-}  // namespace stageline
+}  // namespace stageline::philox_tests

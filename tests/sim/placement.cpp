@@ -8,7 +8,7 @@
 #include "tests/needs_table.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::placement_tests {
 namespace {
 
 // Layers l0.. of one byte times their number plus one; a chain unless edges are given.
@@ -165,4 +165,4 @@ TEST_CASE("layers that feed each other in a circle are named") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::placement_tests

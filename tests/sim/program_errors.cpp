@@ -5,7 +5,7 @@
 #include "sim/program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::program_errors_tests {
 namespace {
 
 std::string refusal(const std::string& text) {
@@ -156,4 +156,4 @@ TEST_CASE("edges lead to later stages, each once") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::program_errors_tests

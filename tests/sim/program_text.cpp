@@ -6,7 +6,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::program_text_tests {
 namespace {
 
 const std::string full_text =
@@ -120,4 +120,4 @@ TEST_CASE("random programs print and parse back, before and after the passes") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::program_text_tests

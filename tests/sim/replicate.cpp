@@ -8,7 +8,7 @@
 #include "tests/text.hpp"
 #include "tests/thorough.hpp"
 
-namespace stageline {
+namespace stageline::replicate_tests {
 namespace {
 
 using test::complaint;
@@ -137,4 +137,4 @@ TEST_CASE("any program has valid replicas that run as it does") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::replicate_tests

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace stageline {
+namespace stageline::request_queue_tests {
 namespace {
 
 std::uint64_t key(const ResourceRequest& request) {
@@ -44,4 +44,4 @@ TEST_CASE("requests leave the queue in order, whatever the order of pushes and p
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::request_queue_tests

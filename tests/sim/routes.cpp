@@ -16,7 +16,7 @@
 #include "tests/random_cluster.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::routes_tests {
 namespace {
 
 struct Way {
@@ -182,4 +182,4 @@ TEST_CASE("what training may fill of a memory is all but the reserve") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::routes_tests

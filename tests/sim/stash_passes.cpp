@@ -6,7 +6,7 @@
 #include "sim/lower/passes.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::stash_passes_tests {
 namespace {
 
 using test::complaint;
@@ -208,4 +208,4 @@ TEST_CASE("a step that is deferred behind its neighbours keeps its stash until W
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::stash_passes_tests

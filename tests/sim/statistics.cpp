@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace stageline {
+namespace stageline::statistics_tests {
 namespace {
 
 std::vector<Time> times(const std::vector<int>& values) {
@@ -62,4 +62,4 @@ TEST_CASE("a fraction of nothing is nothing") {
   CHECK(fraction_of(Time{1}, Time{0}) == 0);
 }
 
-}  // namespace stageline
+}  // namespace stageline::statistics_tests

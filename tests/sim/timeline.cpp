@@ -9,7 +9,7 @@
 
 #include "sim/pile_sorter.hpp"
 
-namespace stageline {
+namespace stageline::timeline_tests {
 namespace {
 
 bool precedes(const Span& a, const Span& b) {
@@ -74,4 +74,4 @@ TEST_CASE("lanes of one block grow, move and are copied like other vectors") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::timeline_tests

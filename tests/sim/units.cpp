@@ -9,7 +9,7 @@
 
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::units_tests {
 namespace {
 
 std::string refused_time(const std::string& text) {
@@ -223,4 +223,4 @@ TEST_CASE("what prints is read again") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::units_tests

@@ -6,7 +6,7 @@
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::validate_tests {
 namespace {
 
 using test::straight_text;
@@ -193,4 +193,4 @@ TEST_CASE("random programs are valid, and without any one of their ops are not")
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::validate_tests

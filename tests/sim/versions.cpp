@@ -7,7 +7,7 @@
 #include "sim/analysis/memory.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::versions_tests {
 namespace {
 
 using test::straight_text;
@@ -230,4 +230,4 @@ TEST_CASE("a replica's histogram is part of its stage's") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::versions_tests

@@ -3,7 +3,8 @@
 
 #include <doctest/doctest.h>
 
-using namespace stageline;
+namespace stageline::visible_tests {
+
 using namespace std::string_literals;
 
 TEST_CASE("bytes are UTF-8 or not") {
@@ -48,3 +49,5 @@ TEST_CASE("a report keeps its lines and colours, and no other sequence") {
   CHECK(visible_lines("\x1b[31m\x1b[2J\x1b[1;1H\x1b]8;;x\x07\r") == "␛[31m␛[2J␛[1;1H␛]8;;x␇␍");
   CHECK(visible_lines("\x1b[38;5") == "␛[38;5");
 }
+
+}  // namespace stageline::visible_tests

@@ -10,7 +10,7 @@
 #include "tools/study/study.hpp"
 #include "tools/study/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::agreement_tests {
 namespace {
 
 struct Question {
@@ -133,4 +133,4 @@ TEST_CASE("replicas that are alike take as long all together as the one that sta
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::agreement_tests

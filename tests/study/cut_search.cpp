@@ -19,7 +19,7 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/study/notes.hpp"
 
-namespace stageline {
+namespace stageline::cut_search_tests {
 namespace {
 
 using test::uniform_case;
@@ -327,4 +327,4 @@ TEST_CASE("what cannot be searched is refused, or left for the simulation to ref
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::cut_search_tests

@@ -16,7 +16,7 @@
 #include "tools/study/notes.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::degrees_tests {
 namespace {
 
 constexpr Bytes megabyte{1'000'000};
@@ -688,4 +688,4 @@ TEST_CASE("degrees that do not fit are refused with both numbers") {
                        UsageError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::degrees_tests

@@ -16,7 +16,7 @@
 #include "tools/study/notes.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::device_order_tests {
 namespace {
 
 using test::uniform_case;
@@ -311,4 +311,4 @@ TEST_CASE("machines with other links or hosts are of classes of their own") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::device_order_tests

@@ -8,7 +8,7 @@
 #include "tests/study/uniform.hpp"
 #include "tools/inputs/setting.hpp"
 
-namespace stageline {
+namespace stageline::energy_tests {
 namespace {
 
 Case powered(double busy, double idle, double price) {
@@ -83,4 +83,4 @@ TEST_CASE("a rank's energy is that of all its devices") {
   CHECK(energy.samples == 64 * 2);
 }
 
-}  // namespace stageline
+}  // namespace stageline::energy_tests

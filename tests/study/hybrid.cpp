@@ -10,8 +10,7 @@
 #include "sim/errors.hpp"
 #include "traces/traces.hpp"
 
-using namespace stageline;
-
+namespace stageline::hybrid_tests {
 namespace {
 
 Case uniform_case(const std::string& schedule, int devices, const std::string& layers = "4") {
@@ -139,3 +138,5 @@ TEST_CASE("shares and schedules that cannot be are refused") {
   CHECK(refusal(flushed, {1, 2}).find("--weights flush waits after each step") !=
         std::string::npos);
 }
+
+}  // namespace stageline::hybrid_tests

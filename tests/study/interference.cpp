@@ -9,7 +9,7 @@
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::interference_tests {
 namespace {
 
 // Two equal layers, F = 1 ms and B = 2 ms, on devices without links.
@@ -63,4 +63,4 @@ TEST_CASE("each replica of a stage runs at the rate of its own device") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::interference_tests

@@ -17,7 +17,7 @@
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::limits_tests {
 namespace {
 
 __extension__ using Wide = __int128;
@@ -374,4 +374,4 @@ TEST_CASE("a trace keeps unknown bytes apart from none") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::limits_tests

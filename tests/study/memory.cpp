@@ -12,7 +12,7 @@
 #include "tools/report/text/memory_peak.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::memory_tests {
 namespace {
 
 using test::contains;
@@ -108,4 +108,4 @@ TEST_CASE("a measured peak has no composition") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::memory_tests

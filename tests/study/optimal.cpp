@@ -13,7 +13,7 @@
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::optimal_tests {
 namespace {
 
 Case case_of(const std::string& knobs, std::optional<Bytes> memory = std::nullopt) {
@@ -119,4 +119,4 @@ TEST_CASE("what changes the ops of a step is refused") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::optimal_tests

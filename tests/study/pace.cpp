@@ -23,7 +23,7 @@
 #include "tools/study/steps.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::pace_tests {
 namespace {
 
 // Unequal layers, of a microsecond and more, so that a rounded picosecond does not count. The first
@@ -446,4 +446,4 @@ TEST_CASE("so is that of any order, on any stage graph") {
   CHECK(10 * skipped <= of_three);
 }
 
-}  // namespace stageline
+}  // namespace stageline::pace_tests

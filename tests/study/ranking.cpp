@@ -8,7 +8,7 @@
 #include "tests/text.hpp"
 #include "tools/study/recompute.hpp"
 
-namespace stageline {
+namespace stageline::ranking_tests {
 namespace {
 
 using test::contains;
@@ -166,4 +166,4 @@ TEST_CASE("recomputing is busy time that the bubble does not count") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::ranking_tests

@@ -15,7 +15,7 @@
 #include "tests/text.hpp"
 #include "tools/study/layout.hpp"
 
-namespace stageline {
+namespace stageline::recompute_tests {
 namespace {
 
 // Attention's scores are the part of a layer's stash that selective recomputation rebuilds.
@@ -370,4 +370,4 @@ TEST_CASE("a given program is recomputed where it is asked, and keeps the R that
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::recompute_tests

@@ -12,7 +12,7 @@
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::run_tests {
 namespace {
 
 Case case_of(const ScheduleSpec& spec, int devices, int microbatches) {
@@ -112,4 +112,4 @@ TEST_CASE("a run is made once and can be taken") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::run_tests

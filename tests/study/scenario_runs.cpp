@@ -11,7 +11,7 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::scenario_runs_tests {
 namespace {
 
 struct Asked {
@@ -392,4 +392,4 @@ TEST_CASE("measured jitter takes the spread of the trace") {
                        doctest::Contains("states no spread"), UsageError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::scenario_runs_tests

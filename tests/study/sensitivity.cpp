@@ -22,7 +22,7 @@
 #include "tools/study/run_with_pace.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::sensitivity_tests {
 namespace {
 
 // Unequal layers, of microseconds, so that a rounded picosecond does not count.
@@ -510,4 +510,4 @@ TEST_CASE("a step without time has no sensitivity") {
                        UsageError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::sensitivity_tests

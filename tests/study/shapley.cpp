@@ -14,7 +14,7 @@
 #include "tools/study/counterfactuals.hpp"
 #include "tools/study/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::shapley_tests {
 namespace {
 
 Time sum_of(const Waterfall& waterfall) {
@@ -94,4 +94,4 @@ TEST_CASE("the steps without causes do not hang on the order in which they are a
   CHECK(runs.step(all) <= runs.step(0));
 }
 
-}  // namespace stageline
+}  // namespace stageline::shapley_tests

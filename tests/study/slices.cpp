@@ -22,7 +22,7 @@
 #include "tools/study/notes.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::slices_tests {
 namespace {
 
 SettingRequest request_of(const std::string& trace, int devices) {
@@ -277,4 +277,4 @@ TEST_CASE("the rows of a comparison cost what their parts do") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::slices_tests

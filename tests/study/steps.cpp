@@ -23,7 +23,7 @@
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::steps_tests {
 namespace {
 
 using test::uniform_case;
@@ -272,4 +272,4 @@ TEST_CASE("a flushed program of one step has the pace of its schedule, as text a
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::steps_tests

@@ -13,7 +13,7 @@
 #include "tools/study/notes.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::stillness_tests {
 namespace {
 
 Case case_of(const char* trace, const char* schedule, int devices, const char* link,
@@ -124,4 +124,4 @@ TEST_CASE("a period that a run falls behind is none") {
   CHECK((many - of_steps(asked, 48).metrics.makespan) / 48 == outcome.step_time);
 }
 
-}  // namespace stageline
+}  // namespace stageline::stillness_tests

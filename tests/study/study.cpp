@@ -24,7 +24,7 @@
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::study_tests {
 namespace {
 
 using test::uniform_case;
@@ -326,4 +326,4 @@ TEST_CASE("a ring of replicas is as fast as its slowest hop") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::study_tests

@@ -11,7 +11,7 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::training_rates_tests {
 namespace {
 
 using doctest::Approx;
@@ -325,4 +325,4 @@ TEST_CASE("what the trace does not say is not known") {
   CHECK_FALSE(rates.hardware_flops);
 }
 
-}  // namespace stageline
+}  // namespace stageline::training_rates_tests

@@ -18,7 +18,7 @@
 #include "tools/planner/evaluator.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::verdict_tests {
 namespace {
 
 struct Said {
@@ -225,4 +225,4 @@ TEST_CASE("verdicts of language models on ranks are what study() says") {
   CHECK(judged > 20);
 }
 
-}  // namespace stageline
+}  // namespace stageline::verdict_tests

@@ -18,7 +18,7 @@
 #include "tools/report/text/waterfall.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::waterfall_tests {
 namespace {
 
 Time sum_of(const Waterfall& waterfall) {
@@ -224,4 +224,4 @@ TEST_CASE("jitter lengthens the step by what the mean is longer") {
   for (const DeviceWaterfall& device : waterfall.device) CHECK(sum_of(device) == waterfall.step);
 }
 
-}  // namespace stageline
+}  // namespace stageline::waterfall_tests

@@ -6,7 +6,7 @@
 #include "sim/errors.hpp"
 #include "tools/sweep/spec.hpp"
 
-namespace stageline {
+namespace stageline::axes_tests {
 namespace {
 
 std::vector<std::string> all_values(const SweepAxis& axis) {
@@ -171,4 +171,4 @@ TEST_CASE("sweeps: bad ones are refused") {
                     doctest::Contains("a sweep needs a trace"));
 }
 
-}  // namespace stageline
+}  // namespace stageline::axes_tests

@@ -10,7 +10,7 @@
 #include "tools/base/check_point.hpp"
 #include "tools/sweep/run.hpp"
 
-namespace stageline {
+namespace stageline::phase_tests {
 namespace {
 
 PhaseRequest question(const std::string& x, const std::string& y) {
@@ -209,4 +209,4 @@ into memory
   CHECK_THROWS_AS(phase_text(chart, 20, 9), UsageError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::phase_tests

@@ -15,7 +15,7 @@
 #include "traces/gzip.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::rows_tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -478,4 +478,4 @@ TEST_CASE("sweeps: shards are I/N") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::rows_tests

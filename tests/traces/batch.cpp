@@ -6,8 +6,7 @@
 #include "tests/traces/support.hpp"
 #include "traces/traces.hpp"
 
-using namespace stageline;
-
+namespace stageline::batch_tests {
 namespace {
 
 // a + b·batch in every quantity, with other a and b in each layer.
@@ -187,3 +186,5 @@ TEST_CASE("what cannot be scaled is refused") {
   large.layers[0].output = Bytes{std::int64_t{1} << 61U};
   CHECK(contains(error({large}, 3), "at most 2^62"));
 }
+
+}  // namespace stageline::batch_tests

@@ -6,8 +6,7 @@
 #include "tests/traces/support.hpp"
 #include "traces/traces.hpp"
 
-using namespace stageline;
-
+namespace stageline::cluster_tests {
 namespace {
 
 const std::string valid = R"({
@@ -293,3 +292,5 @@ TEST_CASE("damaged clusters are read or refused, never anything else") {
   CHECK(refused > 500);
   CHECK(refused < 1000);
 }
+
+}  // namespace stageline::cluster_tests

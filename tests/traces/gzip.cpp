@@ -4,7 +4,7 @@
 #include "tests/traces/profiles.hpp"
 #include "tests/traces/support.hpp"
 
-namespace stageline {
+namespace stageline::gzip_tests {
 namespace {
 
 using profiles::gzipped;
@@ -66,4 +66,4 @@ TEST_CASE("a bomb is refused long before it is unpacked") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::gzip_tests

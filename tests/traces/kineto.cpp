@@ -1,7 +1,7 @@
 // Does a profile of a real run come back as what ran, and when?
 #include "tests/traces/kineto_runs.hpp"
 
-namespace stageline {
+namespace stageline::kineto_tests {
 namespace {
 
 using profiles::check_compute_lanes;
@@ -327,4 +327,4 @@ TEST_CASE("a real profile of two ranks is read") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::kineto_tests

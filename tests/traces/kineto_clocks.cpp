@@ -3,7 +3,7 @@
 
 #include "tests/traces/kineto_runs.hpp"
 
-namespace stageline {
+namespace stageline::kineto_clocks_tests {
 namespace {
 
 using profiles::check_compute_lanes;
@@ -144,4 +144,4 @@ TEST_CASE("profiles that lie days apart are refused") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::kineto_clocks_tests

@@ -9,7 +9,7 @@
 
 #include "tests/traces/kineto_runs.hpp"
 
-namespace stageline {
+namespace stageline::kineto_names_tests {
 namespace {
 
 using profiles::each_rank;
@@ -456,4 +456,4 @@ TEST_CASE("a recorded run of Schedule1F1B is read from its Python functions") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::kineto_names_tests

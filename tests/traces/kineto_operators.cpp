@@ -3,7 +3,7 @@
 
 #include "tests/traces/kineto_runs.hpp"
 
-namespace stageline {
+namespace stageline::kineto_operators_tests {
 namespace {
 
 using profiles::each_rank;
@@ -167,4 +167,4 @@ TEST_CASE("a recorded run of ScheduleGPipe is read") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::kineto_operators_tests

@@ -1,7 +1,7 @@
 // Is the time of an overlapped pair divided between its two ops?
 #include "tests/traces/kineto_runs.hpp"
 
-namespace stageline {
+namespace stageline::kineto_pairs_tests {
 namespace {
 
 using profiles::Form;
@@ -134,4 +134,4 @@ TEST_CASE("in a real profile of DualPipeV no op is counted in the time of anothe
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::kineto_pairs_tests

@@ -1,7 +1,7 @@
 // Is what is no profile of a run refused, with its place?
 #include "tests/traces/kineto_runs.hpp"
 
-namespace stageline {
+namespace stageline::kineto_refused_tests {
 namespace {
 
 using profiles::cpu_profiles;
@@ -97,4 +97,4 @@ TEST_CASE("ranges that contradict each other make no program") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::kineto_refused_tests

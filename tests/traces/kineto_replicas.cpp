@@ -2,7 +2,7 @@
 #include "tests/traces/kineto_runs.hpp"
 #include "traces/kineto/names.hpp"
 
-namespace stageline {
+namespace stageline::kineto_replicas_tests {
 namespace {
 
 using profiles::error_of;
@@ -214,4 +214,4 @@ TEST_CASE("a replica beside a pipeline is refused") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::kineto_replicas_tests

@@ -3,7 +3,7 @@
 #include "tests/traces/kineto_runs.hpp"
 #include "traces/kineto/names.hpp"
 
-namespace stageline {
+namespace stageline::kineto_work_tests {
 namespace {
 
 using profiles::error_of;
@@ -192,4 +192,4 @@ TEST_CASE("several optimizers of one step are one update, their total") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::kineto_work_tests

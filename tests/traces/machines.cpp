@@ -7,8 +7,7 @@
 #include "tests/traces/support.hpp"
 #include "traces/traces.hpp"
 
-using namespace stageline;
-
+namespace stageline::machines_tests {
 namespace {
 
 // Two machines of two devices; `more` are further members, with a comma before each.
@@ -418,3 +417,5 @@ TEST_CASE("machines that cannot be built are refused with the rule and the numbe
     CHECK(contains(what, refused.what));
   }
 }
+
+}  // namespace stageline::machines_tests

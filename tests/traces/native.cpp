@@ -5,8 +5,7 @@
 #include "tests/traces/support.hpp"
 #include "traces/traces.hpp"
 
-using namespace stageline;
-
+namespace stageline::native_tests {
 namespace {
 
 Time us(double microseconds) { return from_seconds(microseconds / 1e6); }
@@ -377,3 +376,5 @@ TEST_CASE("models that differ in what stands once are not written as one trace")
   large.layers[1].weights += Bytes{1};
   CHECK(differ());
 }
+
+}  // namespace stageline::native_tests

@@ -5,8 +5,7 @@
 #include "traces/json/tree.hpp"
 #include "traces/traces.hpp"
 
-using namespace stageline;
-
+namespace stageline::native_errors_tests {
 namespace {
 
 const std::string valid = R"({
@@ -307,3 +306,5 @@ TEST_CASE("two thousand damaged traces are read or refused, never anything else"
   CHECK(refused > 1000);
   CHECK(refused < 2000);
 }
+
+}  // namespace stageline::native_errors_tests

@@ -10,7 +10,7 @@
 #include "traces/json/parts.hpp"
 #include "traces/native/measured_collectives.hpp"
 
-namespace stageline {
+namespace stageline::nccl_tests_tests {
 namespace {
 
 std::string log_text() { return source_text("tests/traces/nccl/all_reduce_a100x8.log"); }
@@ -280,4 +280,4 @@ TEST_CASE("measured collectives survive being written and read") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::nccl_tests_tests

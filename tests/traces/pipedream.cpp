@@ -6,8 +6,7 @@
 #include "tests/traces/support.hpp"
 #include "traces/traces.hpp"
 
-using namespace stageline;
-
+namespace stageline::pipedream_tests {
 namespace {
 
 std::string node(const std::string& id, const std::string& description, const std::string& forward,
@@ -265,3 +264,5 @@ TEST_CASE("ResNet-50 keeps its skip connections, GNMT its sums of lists") {
     if (layer.kind == "embedding") CHECK(layer.input_grad == Time{});
   }
 }
+
+}  // namespace stageline::pipedream_tests

@@ -3,7 +3,7 @@
 #include "traces/json/tree.hpp"
 #include "traces/traces.hpp"
 
-using namespace stageline;
+namespace stageline::synthetic_tests {
 
 TEST_CASE("uniform layers have the costs that were asked for") {
   const Model model = uniform_model(
@@ -96,3 +96,5 @@ TEST_CASE("decimals become whole numbers exactly, or say what was rounded") {
     CHECK(!scale_decimal(text, 0).has_value());
   }
 }
+
+}  // namespace stageline::synthetic_tests

@@ -9,7 +9,7 @@
 #include "sim/errors.hpp"
 #include "traces/json/tree.hpp"
 
-namespace stageline {
+namespace stageline::log_tests {
 namespace {
 
 TrainingLog small_log() {
@@ -182,4 +182,4 @@ TEST_CASE("the stale share is that of the weights in stages that read old ones, 
   CHECK(log.stale_share() == 0);
 }
 
-}  // namespace stageline
+}  // namespace stageline::log_tests

@@ -14,7 +14,7 @@
 #include "tools/training/times.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::time_to_accuracy_tests {
 namespace {
 
 // 4 steps, a second each; looked at after 0, 2 and 4.
@@ -256,4 +256,4 @@ TEST_CASE("the kept logs are what the writer writes") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::time_to_accuracy_tests

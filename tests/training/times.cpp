@@ -12,7 +12,7 @@
 #include "tools/study/hybrid.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::times_tests {
 namespace {
 
 constexpr Time operator""_ms(unsigned long long milliseconds) {
@@ -212,4 +212,4 @@ TEST_CASE("what cannot be trained is refused in a sentence") {
   CHECK(refusal(asked, 2, 2) == "--microbatches must be at least 1 (it is 0)");
 }
 
-}  // namespace stageline
+}  // namespace stageline::times_tests

@@ -11,7 +11,7 @@
 #include "sim/lower/charges.hpp"
 #include "tests/cost_models/collective_clusters.hpp"
 
-namespace stageline {
+namespace stageline::calibration_file_tests {
 namespace {
 
 using test::cluster_of;
@@ -207,4 +207,4 @@ TEST_CASE("factors of 1 change nothing, and those above 1 are as good") {
         doctest::Approx(moving(a100, CollectiveKind::all_reduce, giga) / 1.1).epsilon(1e-6));
 }
 
-}  // namespace stageline
+}  // namespace stageline::calibration_file_tests

@@ -12,7 +12,7 @@
 #include "cost_models/transformers/language_model.hpp"
 #include "tests/cost_models/transformers/configs.hpp"
 
-namespace stageline {
+namespace stageline::faster_chips_tests {
 namespace {
 
 DeviceKind chip_kind() {
@@ -141,4 +141,4 @@ TEST_CASE("no op of a shape takes longer on a faster chip") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::faster_chips_tests

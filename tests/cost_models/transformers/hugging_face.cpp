@@ -12,7 +12,7 @@
 #include "cost_models/transformers/config.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::hugging_face_tests {
 namespace {
 
 // As published.
@@ -524,4 +524,4 @@ TEST_CASE("windows beside experts are read from layer_types alone") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::hugging_face_tests

@@ -3,8 +3,7 @@
 
 #include "tests/cost_models/transformers/configs.hpp"
 
-using namespace stageline;
-
+namespace stageline::kept_tests {
 namespace {
 
 constexpr double gib = 1024.0 * 1024 * 1024;
@@ -204,3 +203,5 @@ TEST_CASE("embedding: token ids and the mask; head: 4·s·b·h·(1 + V/h)") {
   const KeptBytes part = kept_by_head(config, megatron(2, 8, true));
   CHECK(all(part) == 4 * tokens * (2048 + 51200) / 8);
 }
+
+}  // namespace stageline::kept_tests

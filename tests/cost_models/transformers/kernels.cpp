@@ -8,8 +8,7 @@
 
 #include "tests/cost_models/transformers/configs.hpp"
 
-using namespace stageline;
-
+namespace stageline::kernels_tests {
 namespace {
 
 using Pass = std::vector<Kernel> LayerKernels::*;
@@ -408,3 +407,5 @@ TEST_CASE("attention and elementwise kernels take their share of the peak") {
   kernel.kind = KernelKind::elementwise;
   CHECK(seconds(kernel, rates, 1e12, 1e12, true) == doctest::Approx(0.5));
 }
+
+}  // namespace stageline::kernels_tests

@@ -13,7 +13,7 @@
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::language_model_tests {
 namespace {
 
 DeviceKind a100_80gb() {
@@ -554,4 +554,4 @@ TEST_CASE("the provenance says what was assumed") {
   CHECK(has_note(priced(gpt_of(1, 1024, 16), of_2021(1, 1)), "attention is plain"));
 }
 
-}  // namespace stageline
+}  // namespace stageline::language_model_tests

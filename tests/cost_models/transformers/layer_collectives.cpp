@@ -5,8 +5,7 @@
 
 #include "tests/cost_models/transformers/configs.hpp"
 
-using namespace stageline;
-
+namespace stageline::layer_collectives_tests {
 namespace {
 
 using Collectives = std::vector<LayerCollective>;
@@ -157,3 +156,5 @@ TEST_CASE("shared experts are divided as an MLP, with collectives of their own")
   // Attention, routed and shared experts.
   CHECK(volume(block, Dimension::tensor) == 2 * (3 * hidden + 2 * hidden + low));
 }
+
+}  // namespace stageline::layer_collectives_tests

@@ -8,7 +8,7 @@
 #include "cost_models/transformers/config.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::open_form_tests {
 namespace {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
@@ -254,4 +254,4 @@ TEST_CASE("latent attention has no sizes of other attention") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::open_form_tests

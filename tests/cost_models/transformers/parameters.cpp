@@ -9,7 +9,7 @@
 #include "cost_models/transformers/config.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::parameters_tests {
 namespace {
 
 const TransformerConfig& family(const std::string& name) {
@@ -278,4 +278,4 @@ TEST_CASE("the greatest sizes that are allowed do not overflow") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::parameters_tests

@@ -12,7 +12,7 @@
 #include "cost_models/transformers/language_model.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::spelling_tests {
 namespace {
 
 DeviceKind kind_called(const std::string& name) {
@@ -240,4 +240,4 @@ TEST_CASE("FLOPs beyond 64 bits are refused") {
             "layer \"block.0\" takes 9.25e+18 FLOPs; at most 4.61e+18 are counted"));
 }
 
-}  // namespace stageline
+}  // namespace stageline::spelling_tests

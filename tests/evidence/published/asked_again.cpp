@@ -11,7 +11,7 @@
 #include "tools/sweep/words.hpp"
 #include "traces/json/tree.hpp"
 
-namespace stageline {
+namespace stageline::asked_again_tests {
 
 using test::pipeline_row;
 using test::points_csv;
@@ -109,4 +109,4 @@ TEST_CASE("the report's request and command are of the row's number") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::asked_again_tests

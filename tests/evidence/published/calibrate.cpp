@@ -9,7 +9,7 @@
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 
-namespace stageline {
+namespace stageline::calibrate_tests {
 namespace {
 
 // Small GPTs of Megatron-LM on one machine.
@@ -170,4 +170,4 @@ TEST_CASE("the page states the constants that are built in") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::calibrate_tests

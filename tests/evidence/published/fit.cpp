@@ -8,7 +8,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace stageline {
+namespace stageline::fit_tests {
 namespace {
 
 using Values = std::vector<double>;
@@ -260,4 +260,4 @@ TEST_CASE("values out of range are refused") {
                        std::invalid_argument);
 }
 
-}  // namespace stageline
+}  // namespace stageline::fit_tests

@@ -5,7 +5,7 @@
 #include "tests/evidence/published/sample_points.hpp"
 #include "tools/evidence/published/summary.hpp"
 
-namespace stageline {
+namespace stageline::judged_tests {
 
 using test::pipeline_row;
 using test::points_csv;
@@ -147,4 +147,4 @@ TEST_CASE("the order of schedules counts pairs of the same work that differ by m
   CHECK(order.right == 3);  // 2p is not faster than 1p by the prediction, nor than V
 }
 
-}  // namespace stageline
+}  // namespace stageline::judged_tests

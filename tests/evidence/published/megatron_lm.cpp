@@ -10,7 +10,7 @@
 #include "tools/base/files.hpp"
 #include "tools/evidence/published/points.hpp"
 
-namespace stageline {
+namespace stageline::megatron_lm_tests {
 
 TEST_CASE("Megatron-LM's step times, with constants that were not fitted to them") {
   const char* const root = std::getenv("STAGELINE_SOURCE");
@@ -34,4 +34,4 @@ TEST_CASE("Megatron-LM's step times, with constants that were not fitted to them
   CHECK(worst < 0.08);
 }
 
-}  // namespace stageline
+}  // namespace stageline::megatron_lm_tests

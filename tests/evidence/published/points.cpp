@@ -7,7 +7,7 @@
 #include "tests/evidence/published/sample_points.hpp"
 #include "tools/evidence/published/csv.hpp"
 
-namespace stageline {
+namespace stageline::points_tests {
 
 using test::pipeline_row;
 using test::point_of;
@@ -145,4 +145,4 @@ TEST_CASE("the shared data have 289 rows of seven sources") {
   CHECK(with_memory == 90);
 }
 
-}  // namespace stageline
+}  // namespace stageline::points_tests

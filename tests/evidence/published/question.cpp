@@ -9,7 +9,7 @@
 #include "tools/evidence/published/point_model.hpp"
 #include "tools/evidence/published/points.hpp"
 
-namespace stageline {
+namespace stageline::question_tests {
 
 using test::pipeline_row;
 using test::point_of;
@@ -289,4 +289,4 @@ TEST_CASE("recomputation is asked by blocks, or of plain attention") {
   CHECK(assumes(fused, "selective recomputation rebuilds nothing"));
 }
 
-}  // namespace stageline
+}  // namespace stageline::question_tests

@@ -11,7 +11,7 @@
 #include "sim/errors.hpp"
 #include "tools/evidence/published/on_threads.hpp"
 
-namespace stageline {
+namespace stageline::rate_fit_tests {
 namespace {
 
 constexpr std::size_t groups = 6;
@@ -211,4 +211,4 @@ TEST_CASE("errors of steps") {
   CHECK(step_errors({2}, {1}).p95 == doctest::Approx(0.5));
 }
 
-}  // namespace stageline
+}  // namespace stageline::rate_fit_tests

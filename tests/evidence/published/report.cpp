@@ -7,7 +7,7 @@
 #include "tests/evidence/published/sample_points.hpp"
 #include "traces/json/tree.hpp"
 
-namespace stageline {
+namespace stageline::report_tests {
 
 using test::pipeline_row;
 using test::points_csv;
@@ -101,4 +101,4 @@ TEST_CASE("the picture has the diagonal and the lines of 10 %") {
   CHECK_THROWS_AS(published_svg({}), UsageError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report_tests

@@ -7,7 +7,7 @@
 #include "tests/evidence/published/sample_points.hpp"
 #include "tests/text.hpp"
 
-namespace stageline {
+namespace stageline::vtrain_tests {
 namespace {
 
 constexpr const char* simulated_title =
@@ -91,4 +91,4 @@ TEST_CASE("a file of vTrain with a wrong cell is refused by line") {
         "x.csv at line 2: a global batch of 2 is less than a sequence for each of 3 replicas");
 }
 
-}  // namespace stageline
+}  // namespace stageline::vtrain_tests
