@@ -36,7 +36,7 @@ CostRow row_of(const Layer& layer, bool bytes_known) {
   return row;
 }
 
-void add(CostRow& sum, const CostRow& row) {
+void add_row(CostRow& sum, const CostRow& row) {
   sum.layers += row.layers;
   sum.forward += row.forward;
   sum.input_grad += row.input_grad;
@@ -115,7 +115,7 @@ std::vector<CostRow> cost_rows(const Model& model, CostsBy by) {
   }
   if (by == CostsBy::layer) return rows;
   rows = grouped(
-      rows, [](const CostRow& row) { return row.kind; }, add,
+      rows, [](const CostRow& row) { return row.kind; }, add_row,
       [](const CostRow& row) { return row.step(); });
   for (CostRow& row : rows) name_by_kind(row, row.kind);
   return rows;
@@ -124,7 +124,7 @@ std::vector<CostRow> cost_rows(const Model& model, CostsBy by) {
 CostRow sum_of(const std::vector<CostRow>& rows, const std::string& name) {
   CostRow sum;
   sum.layers = 0;
-  for (const CostRow& row : rows) add(sum, row);
+  for (const CostRow& row : rows) add_row(sum, row);
   sum.name = name;
   return sum;
 }
@@ -205,8 +205,8 @@ std::vector<CostPair> cost_pairs(const CostsAgainst& against, CostsBy by) {
   std::vector<CostPair> pairs = grouped(
       against.layers, [](const CostPair& pair) { return pair.first.kind; },
       [](CostPair& sum, const CostPair& pair) {
-        add(sum.first, pair.first);
-        add(sum.second, pair.second);
+        add_row(sum.first, pair.first);
+        add_row(sum.second, pair.second);
       },
       [](const CostPair& pair) { return pair.longer(); });
   for (CostPair& pair : pairs) {

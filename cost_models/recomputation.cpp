@@ -80,7 +80,7 @@ void add_range(std::string_view text, Recomputation::Part& part, const std::stri
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "0,2-3,5-"
-std::string print(const std::vector<NumberRange>& ranges) {
+std::string print_ranges(const std::vector<NumberRange>& ranges) {
   std::string text;
   for (const NumberRange& range : ranges) {
     text += fmt::format("{}{}", text.empty() ? "" : ",", range.first);
@@ -261,8 +261,9 @@ std::string print(const Recomputation& asked) {
         text += "full";
         break;
     }
-    if (!part.stages.empty()) text += "@" + print(part.stages);
-    if (!part.layers.empty()) text += fmt::format("@{}{}", layers_prefix, print(part.layers));
+    if (!part.stages.empty()) text += "@" + print_ranges(part.stages);
+    if (!part.layers.empty())
+      text += fmt::format("@{}{}", layers_prefix, print_ranges(part.layers));
   }
   return text.empty() ? "none" : text;
 }
@@ -340,7 +341,7 @@ Offloading parse_offloading(const std::string& text, const std::string& what) {
 
 std::string print(const Offloading& asked) {
   if (asked.all) return "all";
-  return asked.stages.empty() ? "none" : "@" + print(asked.stages);
+  return asked.stages.empty() ? "none" : "@" + print_ranges(asked.stages);
 }
 
 std::vector<bool> by_stage(const Offloading& asked, int stages) {

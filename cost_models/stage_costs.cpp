@@ -20,16 +20,16 @@ namespace {
 }
 
 // Adds without silent overflow.
-void add(std::int64_t& sum, std::int64_t part, std::size_t stage, std::string_view what) {
+void add_checked(std::int64_t& sum, std::int64_t part, std::size_t stage, std::string_view what) {
   if (__builtin_add_overflow(sum, part, &sum)) too_large(stage, what);
 }
-void add(Time& sum, Time part, std::size_t stage, std::string_view what) {
+void add_checked(Time& sum, Time part, std::size_t stage, std::string_view what) {
   std::int64_t count = sum.count();
-  add(count, part.count(), stage, what);
+  add_checked(count, part.count(), stage, what);
   sum = Time{count};
 }
-void add(Bytes& sum, Bytes part, std::size_t stage, std::string_view what) {
-  add(sum.count, part.count, stage, what);
+void add_checked(Bytes& sum, Bytes part, std::size_t stage, std::string_view what) {
+  add_checked(sum.count, part.count, stage, what);
 }
 
 // What the layer at `place` of its stage adds to a W that no device runs beside the whole of I. It
@@ -41,22 +41,22 @@ Time weight_grad_alone(const Layer& layer, int place) {
 // `place`: of the layer in its stage.
 void add_layer(StageCosts& sum, const Layer& layer, const StageRecomputation& recomputed, int place,
                std::size_t stage, bool alone) {
-  add(sum.forward, layer.forward, stage, "forward times");
-  add(sum.input_grad, layer.input_grad, stage, "input gradient times");
-  add(sum.weight_grad, alone ? weight_grad_alone(layer, place) : layer.weight_grad, stage,
-      "weight gradient times");
-  add(sum.backward, layer.backward, stage, "backward times");
-  add(sum.update, layer.update, stage, "update times");
+  add_checked(sum.forward, layer.forward, stage, "forward times");
+  add_checked(sum.input_grad, layer.input_grad, stage, "input gradient times");
+  add_checked(sum.weight_grad, alone ? weight_grad_alone(layer, place) : layer.weight_grad, stage,
+              "weight gradient times");
+  add_checked(sum.backward, layer.backward, stage, "backward times");
+  add_checked(sum.update, layer.update, stage, "update times");
   if (is_rebuilt(recomputed, place)) {
-    add(sum.recompute, rebuilding_time(layer, recomputed.of_layer(place)), stage,
-        "recomputation times");
+    add_checked(sum.recompute, rebuilding_time(layer, recomputed.of_layer(place)), stage,
+                "recomputation times");
   }
-  add(sum.weights, layer.weights, stage, "weights");
-  add(sum.gradients, layer.gradients, stage, "gradients");
-  add(sum.optimizer_state, layer.optimizer_state, stage, "optimizer state");
-  add(sum.stash_input_grad, layer.stash_input_grad, stage, "stash");
-  add(sum.stash_weight_grad, layer.stash_weight_grad, stage, "stash");
-  add(sum.stash_gradient, layer.stash_gradient, stage, "stash");
+  add_checked(sum.weights, layer.weights, stage, "weights");
+  add_checked(sum.gradients, layer.gradients, stage, "gradients");
+  add_checked(sum.optimizer_state, layer.optimizer_state, stage, "optimizer state");
+  add_checked(sum.stash_input_grad, layer.stash_input_grad, stage, "stash");
+  add_checked(sum.stash_weight_grad, layer.stash_weight_grad, stage, "stash");
+  add_checked(sum.stash_gradient, layer.stash_gradient, stage, "stash");
 }
 
 // Of a tensor in the stage's stash that only I reads, so far. What I frees makes room for output
@@ -118,7 +118,7 @@ void add_parted(std::vector<StageCosts>& stages, LayerStash& layers, const Model
       if (bytes == Bytes{}) return;
       if (std::find(holding.begin(), holding.end(), stage) != holding.end()) return;
       holding.push_back(stage);
-      add(stages[stage].*stash, bytes, stage, "stash");
+      add_checked(stages[stage].*stash, bytes, stage, "stash");
       layers.made[layer] += bytes;
       if (stash == &StageCosts::stash_weight_grad) layers.left[layer] += bytes;
     };
@@ -237,7 +237,7 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     if (model.layers[l].memory_bound) {
       add_layer(by_memory[stage], model.layers[l], rebuilt[stage], place, stage, alone);
     }
-    add(outputs, model.layers[l].output, stage, "outputs");
+    add_checked(outputs, model.layers[l].output, stage, "outputs");
   }
   LayerStash layers;
   for (const Layer& layer : model.layers) {
@@ -247,9 +247,9 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   add_parted(costs.stage, layers, model, partition);
   for (const StageFlow& flow : stage_flows(partition, model)) {
     costs.edges.push_back({flow.edge, flow.bytes, flow.bytes, Bytes{}});
-    add(costs.stage[flow.edge.to].boundary, flow.bytes, flow.edge.to, "inputs");
+    add_checked(costs.stage[flow.edge.to].boundary, flow.bytes, flow.edge.to, "inputs");
   }
-  add(costs.stage.front().boundary, model.input, 0, "inputs");
+  add_checked(costs.stage.front().boundary, model.input, 0, "inputs");
   add_op_memory(costs.stage, costs.edges, model, partition, layers, rebuilt);
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     if (!placement.stage[s].replicas.empty()) continue;
@@ -278,10 +278,10 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
       return nth(cluster.devices, at.front()).op_overhead;
     };
     for (Time* const time : {&stage.forward, &stage.recompute})
-      add(*time, overhead({}), s, "times");
-    add(stage.input_grad, overhead(place.input_grad), s, "times");
+      add_checked(*time, overhead({}), s, "times");
+    add_checked(stage.input_grad, overhead(place.input_grad), s, "times");
     for (Time* const time : {&stage.weight_grad, &stage.backward, &stage.update}) {
-      add(*time, overhead(place.weight_grad), s, "times");
+      add_checked(*time, overhead(place.weight_grad), s, "times");
     }
   }
   add_handover(costs, placement, cluster.handover);

@@ -155,7 +155,7 @@ Time part_of_update(const Layer& layer, std::int64_t parameters, double rate,
          *scaled(routed, 1, ranks_that_hold(degrees, WeightKind::experts));
 }
 
-void add(Bytes& workspace, Bytes more) {
+void add_bytes(Bytes& workspace, Bytes more) {
   if (__builtin_add_overflow(workspace.count, more.count, &workspace.count)) {
     throw UsageError("the gathered weights of a layer take more than 2^62 bytes");
   }
@@ -163,11 +163,11 @@ void add(Bytes& workspace, Bytes more) {
 
 // What a layer's ops hold while weights or gradients are whole.
 void add_gathered(Layer& layer, Bytes forward, Bytes backward) {
-  add(layer.forward_workspace, forward);
-  add(layer.workspace, std::max(forward, backward));
+  add_bytes(layer.forward_workspace, forward);
+  add_bytes(layer.workspace, std::max(forward, backward));
   for (Bytes* const workspace :
        {&layer.backward_workspace, &layer.input_grad_workspace, &layer.weight_grad_workspace}) {
-    add(*workspace, backward);
+    add_bytes(*workspace, backward);
   }
 }
 
@@ -249,10 +249,10 @@ Model with_state(Model model, const Degrees& degrees) {
     Bytes backward{};
     if (divided.weights) {
       forward = backward = whole[i].weights;
-      if (i + 1 < whole.size()) add(forward, whole[i + 1].weights);
-      if (i > 0) add(backward, whole[i - 1].weights);
+      if (i + 1 < whole.size()) add_bytes(forward, whole[i + 1].weights);
+      if (i > 0) add_bytes(backward, whole[i - 1].weights);
     }
-    if (divided.gradients) add(backward, whole[i].gradients);
+    if (divided.gradients) add_bytes(backward, whole[i].gradients);
     add_gathered(layer, forward, backward);
   }
   return model;

@@ -11,6 +11,11 @@
 
 namespace stageline {
 
+bool Costs::has_collectives() const {
+  return std::any_of(stage.begin(), stage.end(),
+                     [](const StageCosts& one) { return one.blocking != BlockingTimes{}; });
+}
+
 BlockingTimes& BlockingTimes::operator+=(const BlockingTimes& other) {
   forward += other.forward;
   input_grad += other.input_grad;

@@ -148,6 +148,8 @@ struct Costs {
   std::array<double, tiers> transfer_slowdown{};
 
   int stages() const { return static_cast<int>(stage.size()); }
+  /// Whether any op holds collectives of its ranks.
+  bool has_collectives() const;
   /// What an op of that time takes on a device.
   Time paced(Time time, int device) const;
 };

@@ -31,7 +31,7 @@ struct Length {
 };
 constexpr Length unreachable{std::numeric_limits<std::int64_t>::max() / 4, 0, 0};
 
-struct Wire {  // one direction of a link
+struct LinkSide {  // one direction of a link
   Length length;
   int from = 0;
   int to = 0;
@@ -56,7 +56,7 @@ std::string node_name(const Cluster& cluster, int node) {
 // The wires of a cluster, and by source the last wire of the route to each node.
 class Routes::Search {
  public:
-  Search(const Cluster& cluster, const std::vector<Wire>& wires)
+  Search(const Cluster& cluster, const std::vector<LinkSide>& wires)
       : cluster_(cluster),
         relays_(cluster.devices.size() + cluster.hosts.size() + cluster.switches.size()),
         first_(relays_.size() + 1),
@@ -68,11 +68,11 @@ class Routes::Search {
       relays_[node] = host >= cluster.hosts.size() || cluster.hosts[host].relays;
     }
     // Sorted by the node that they leave; those of one node keep the order of the links.
-    for (const Wire& wire : wires) ++nth(first_, wire.from + 1);
+    for (const LinkSide& wire : wires) ++nth(first_, wire.from + 1);
     for (std::size_t node = 1; node < first_.size(); ++node) first_[node] += first_[node - 1];
     wires_.resize(wires.size());
     std::vector<int> next(first_.begin(), first_.end() - 1);
-    for (const Wire& wire : wires) nth(wires_, nth(next, wire.from)++) = wire;
+    for (const LinkSide& wire : wires) nth(wires_, nth(next, wire.from)++) = wire;
   }
 
   struct Reach {
@@ -87,13 +87,13 @@ class Routes::Search {
       while (nth(group, node) != node) node = nth(group, node) = nth(group, nth(group, node));
       return node;
     };
-    for (const Wire& wire : wires_) {
+    for (const LinkSide& wire : wires_) {
       if (relays_[as_size(wire.from)] && relays_[as_size(wire.to)]) {
         nth(group, find(wire.from)) = find(wire.to);
       }
     }
     std::vector<Reach> reach(cluster_.devices.size());
-    for (const Wire& wire : wires_) {
+    for (const LinkSide& wire : wires_) {
       if (as_size(wire.from) >= reach.size()) continue;
       Reach& here = nth(reach, wire.from);
       if (as_size(wire.to) < reach.size()) here.devices.push_back(wire.to);
@@ -106,7 +106,7 @@ class Routes::Search {
 
   // Where it reaches the node.
   Route route_to(int source, int node) {
-    Route route = walked(source, node, &Wire::resource);
+    Route route = walked(source, node, &LinkSide::resource);
     for (int at = node; at != source; at = last(source, at).from) {
       route.latency += Time{last(source, at).length.latency};
     }
@@ -126,7 +126,7 @@ class Routes::Search {
 
   // The same links, walked back to the source.
   Route route_back_from(int source, int node) {
-    Route route = walked(source, node, &Wire::opposite);
+    Route route = walked(source, node, &LinkSide::opposite);
     for (int at = node; at != source; at = last(source, at).from) {
       route.latency += last(source, at).back;
     }
@@ -135,13 +135,13 @@ class Routes::Search {
 
  private:
   // The last wire on the route to a node that the source reaches.
-  const Wire& last(int source, int node) { return nth(wires_, nth(nth(last_, source), node)); }
+  const LinkSide& last(int source, int node) { return nth(wires_, nth(nth(last_, source), node)); }
 
   // The route without its latency, from its end to its beginning.
-  Route walked(int source, int node, int Wire::*resource) {
+  Route walked(int source, int node, int LinkSide::*resource) {
     Route route;
     for (; node != source; node = last(source, node).from) {
-      const Wire& wire = last(source, node);
+      const LinkSide& wire = last(source, node);
       const Link& link = nth(cluster_.links, wire.link);
       route.bandwidth = std::min(route.bandwidth, link.bandwidth);
       route.resources.push_back(wire.*resource);
@@ -178,7 +178,7 @@ class Routes::Search {
       if (!relays_[node] && node != as_size(source)) continue;
       --open_relays;
       for (int w = first_[node]; w < first_[node + 1]; ++w) {
-        const Wire& wire = nth(wires_, w);
+        const LinkSide& wire = nth(wires_, w);
         const auto to = as_size(wire.to);
         const Length through = length_[node] + wire.length;
         if (to == as_size(source) || !(through < length_[to])) continue;
@@ -195,9 +195,9 @@ class Routes::Search {
   }
 
   const Cluster& cluster_;
-  std::vector<bool> relays_;  // by node: whether bytes may pass through it
-  std::vector<int> first_;    // by node: its first wire; one more at the end
-  std::vector<Wire> wires_;   // by the node that they leave
+  std::vector<bool> relays_;     // by node: whether bytes may pass through it
+  std::vector<int> first_;       // by node: its first wire; one more at the end
+  std::vector<LinkSide> wires_;  // by the node that they leave
   std::vector<Length> length_;
   std::vector<std::size_t> place_;  // in the heap
   std::vector<std::vector<int>> last_;
@@ -206,7 +206,7 @@ class Routes::Search {
 Routes::Routes(const Cluster& cluster) : cluster_(cluster), between_(cluster.devices.size()) {
   if (cluster.links.empty()) return;
   check_latencies();
-  std::vector<Wire> wires;
+  std::vector<LinkSide> wires;
   wires.reserve(2 * cluster.links.size());
   names_.reserve(2 * cluster.links.size());
   for (std::size_t i = 0; i < cluster.links.size(); ++i) {

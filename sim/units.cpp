@@ -148,7 +148,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
   return *whole;
 }
 
-std::string scaled(double value, std::string_view unit) {
+std::string with_unit(double value, std::string_view unit) {
   const int decimals = value < 10 ? 3 : value < 100 ? 2 : 1;
   return fmt::format("{:.{}f} {}", value, decimals, unit);
 }
@@ -215,20 +215,20 @@ std::string print(Time time) {
   const double size = std::abs(ps);
   if (size == 0) return "0 s";
   if (size < 1e3) return fmt::format("{} ps", time.count());
-  if (size < 1e6) return scaled(ps / 1e3, "ns");
-  if (size < 1e9) return scaled(ps / 1e6, "µs");
-  if (size < 1e12) return scaled(ps / 1e9, "ms");
-  return scaled(ps / 1e12, "s");
+  if (size < 1e6) return with_unit(ps / 1e3, "ns");
+  if (size < 1e9) return with_unit(ps / 1e6, "µs");
+  if (size < 1e12) return with_unit(ps / 1e9, "ms");
+  return with_unit(ps / 1e12, "s");
 }
 
 std::string print(Bytes bytes) {
   const auto count = static_cast<double>(bytes.count);
   const double size = std::abs(count);
   if (size < 1e3) return fmt::format("{} B", bytes.count);
-  if (size < 1e6) return scaled(count / 1e3, "kB");
-  if (size < 1e9) return scaled(count / 1e6, "MB");
-  if (size < 1e12) return scaled(count / 1e9, "GB");
-  return scaled(count / 1e12, "TB");
+  if (size < 1e6) return with_unit(count / 1e3, "kB");
+  if (size < 1e9) return with_unit(count / 1e6, "MB");
+  if (size < 1e12) return with_unit(count / 1e9, "GB");
+  return with_unit(count / 1e12, "TB");
 }
 
 std::string print(Bandwidth bandwidth) {

@@ -36,6 +36,8 @@ struct Bandwidth {
   constexpr bool is_unlimited() const { return *this == unlimited(); }
 };
 
+inline constexpr double seconds_an_hour = 3600;
+
 /// The longest run, and the longest transfer, that is simulated: half the range of Time (53 days),
 /// so that the sum of two moments still fits. Sums of bytes have the same limit.
 inline constexpr Time longest_run{std::int64_t{1} << 62};

@@ -14,7 +14,7 @@ namespace stageline {
 namespace {
 
 constexpr int most_layers = 1'000'000;
-constexpr int largest_batch = 1'000'000'000;
+constexpr int most_uniform_samples = 1'000'000'000;
 
 // What "uniform" means when nothing is said. The stash is as large as the output unless it is
 // given.
@@ -37,7 +37,7 @@ const std::vector<std::string>& option_names() {
   return names;
 }
 
-int parse_count(const std::string& key, const std::string& text, int most) {
+int parse_uniform_count(const std::string& key, const std::string& text, int most) {
   const auto value = parse_number<int>(text);
   if (!value || *value < 1 || *value > most) {
     throw UsageError(fmt::format("uniform: {} must be a whole number from 1 to {} (it is \"{}\")",
@@ -48,9 +48,9 @@ int parse_count(const std::string& key, const std::string& text, int most) {
 
 void set(Uniform& uniform, const std::string& key, const std::string& value) {
   if (key == "layers") {
-    uniform.layers = parse_count(key, value, most_layers);
+    uniform.layers = parse_uniform_count(key, value, most_layers);
   } else if (key == "batch") {
-    uniform.batch = parse_count(key, value, largest_batch);
+    uniform.batch = parse_uniform_count(key, value, most_uniform_samples);
   } else if (key == "forward") {
     uniform.forward = parse_time(value);
   } else if (key == "input_grad") {

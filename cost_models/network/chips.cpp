@@ -19,7 +19,7 @@ constexpr std::string_view hopper = "as the H200, whose NVLink and NVSwitch are 
 constexpr std::string_view h200_sizes =
     "two lines through nccl-tests on 8 H200 with NVLS, 1 MiB to 1 GiB: stas00/ml-engineering, "
     "network/benchmarks";
-constexpr std::string_view b200 =
+constexpr std::string_view source_of_b200 =
     "derived from the measured NVLS bandwidth (750 GB/s) by NCCL's efficiency of NVLS, 0.74";
 constexpr std::string_view b200_sizes =
     "two lines through nccl-tests on 8 B200, 1 MiB to 1 GiB: stas00/ml-engineering, "
@@ -33,8 +33,8 @@ constexpr std::array known_chips{
     Chip{"rtx4090", Generation::ampere, 0, 0, 0, 0, no_table},
     Chip{"h100", Generation::hopper, 450e9, 367e9, 361e9, 363e9, hopper},
     Chip{"h200", Generation::hopper, 450e9, 367e9, 361e9, 363e9, h200},
-    Chip{"b200", Generation::blackwell, 900e9, 652e9, 0, 0, b200},
-    Chip{"gb200", Generation::blackwell, 900e9, 652e9, 0, 0, b200},
+    Chip{"b200", Generation::blackwell, 900e9, 652e9, 0, 0, source_of_b200},
+    Chip{"gb200", Generation::blackwell, 900e9, 652e9, 0, 0, source_of_b200},
 };
 
 // 2 to 8 ranks.
@@ -42,7 +42,7 @@ constexpr std::array a100_all_reduce{193e9, 210e9, 219e9, 223e9, 225e9, 227e9, 2
 
 constexpr double a100_alpha(int ranks) { return (36.8 + 6.15 * ranks) * 1e-6; }
 
-constexpr MeasuredLine of_a100(int ranks) {
+constexpr MeasuredLine ring_of_a100(int ranks) {
   return {"a100",
           "ring",
           CollectiveKind::all_reduce,
@@ -62,14 +62,14 @@ constexpr MeasuredLine of_nvls(std::string_view kind, double alpha, double bandw
   return {kind, "nvls", CollectiveKind::all_reduce, 8, alpha, bandwidth, source};
 }
 
-constexpr std::array lines{
-    of_a100(2),
-    of_a100(3),
-    of_a100(4),
-    of_a100(5),
-    of_a100(6),
-    of_a100(7),
-    of_a100(8),
+constexpr std::array line_table{
+    ring_of_a100(2),
+    ring_of_a100(3),
+    ring_of_a100(4),
+    ring_of_a100(5),
+    ring_of_a100(6),
+    ring_of_a100(7),
+    ring_of_a100(8),
     of_small_a100(2, 40e-6, 180e9),
     of_small_a100(4, 46e-6, 200e9),
     of_nvls("h100", 40e-6, 300e9, hopper),
@@ -110,6 +110,6 @@ double nvlink_ring_rate(const Chip& chip, CollectiveKind kind, int ranks) {
   return 0;
 }
 
-std::span<const MeasuredLine> measured_lines() { return lines; }
+std::span<const MeasuredLine> measured_lines() { return line_table; }
 
 }  // namespace stageline

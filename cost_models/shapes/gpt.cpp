@@ -42,8 +42,8 @@ constexpr ShapeKnob heads_knob{"heads", 12, 65536};  // when hidden is no multip
 constexpr std::int64_t usual_head_width = 64;        // of all GPT-2 sizes
 constexpr ShapeKnob seq_knob{"seq", 1024, 1 << 20};
 constexpr ShapeKnob vocab_knob{"vocab", 50257, 1 << 22};
-constexpr std::int64_t vocab_padding = 128;  // Megatron-LM's --make-vocab-size-divisible-by
-constexpr std::int64_t loss_bytes = 4;       // of a number that the ranks' losses exchange
+constexpr std::int64_t vocabulary_padding = 128;  // Megatron-LM's --make-vocab-size-divisible-by
+constexpr std::int64_t loss_bytes = 4;            // of a number that the ranks' losses exchange
 
 std::int64_t heads_of(const ShapeOptions& options) {
   const std::int64_t hidden = value("gpt", options, hidden_knob);
@@ -53,7 +53,7 @@ std::int64_t heads_of(const ShapeOptions& options) {
 }
 
 // Of the model, and of one rank.
-struct Size {
+struct GptSize {
   std::int64_t hidden, heads, seq, vocab;
   std::int64_t tensor = 1;
   std::int64_t context = 1;
@@ -75,9 +75,9 @@ void check_multiple(const char* what, std::int64_t number, const std::string& of
                                of, number, divisor, hint));
 }
 
-Size size_of(const ShapeOptions& options, const TrainingForm& form) {
-  Size z{value("gpt", options, hidden_knob), heads_of(options), value("gpt", options, seq_knob),
-         value("gpt", options, vocab_knob)};
+GptSize size_of(const ShapeOptions& options, const TrainingForm& form) {
+  GptSize z{value("gpt", options, hidden_knob), heads_of(options), value("gpt", options, seq_knob),
+            value("gpt", options, vocab_knob)};
   z.tensor = form.sharding.tensor;
   z.context = form.sharding.context;
   z.sequence = form.sharding.sequence && z.tensor > 1;
@@ -88,10 +88,10 @@ Size size_of(const ShapeOptions& options, const TrainingForm& form) {
                                  form.sharding.expert));
   }
   check_multiple("heads", z.heads, "tp", z.tensor);  // and so hidden and the MLP's width are
-  const std::int64_t step = vocab_padding * z.tensor;
+  const std::int64_t step = vocabulary_padding * z.tensor;
   check_multiple("vocab", z.vocab, "tp", z.tensor,
                  fmt::format("; padded to a multiple of {}·tp as in Megatron-LM it is vocab={}",
-                             vocab_padding, (z.vocab + step - 1) / step * step));
+                             vocabulary_padding, (z.vocab + step - 1) / step * step));
   check_multiple("seq", z.seq, "cp", z.context);
   if (z.sequence) check_multiple("seq", z.seq, "cp·tp with sp", z.context * z.tensor);
   return z;
@@ -103,7 +103,7 @@ CollectiveShape collective(CollectiveKind kind, Dimension group, std::int64_t el
 }
 
 // Around two products, the first divided by columns, the second by rows.
-std::vector<CollectiveShape> around_products(Size z) {
+std::vector<CollectiveShape> around_products(GptSize z) {
   if (z.tensor == 1) return {};
   const std::int64_t whole = z.rows() * z.hidden;
   if (!z.sequence) {
@@ -115,7 +115,7 @@ std::vector<CollectiveShape> around_products(Size z) {
 
 // Kept: x and its statistics, the normed x, q, k and v, the probabilities, the context. For W: the
 // inputs of the two linears and the gradients at their outputs.
-LayerShape attention(std::string name, Size z) {
+LayerShape attention(std::string name, GptSize z) {
   const std::int64_t whole = z.norm_elements();
   const std::int64_t part = z.part();
   const std::int64_t heads = z.heads / z.tensor;
@@ -155,7 +155,7 @@ LayerShape attention(std::string name, Size z) {
 }
 
 // Kept: x and its statistics, the normed x, what goes into the GELU, what comes out.
-LayerShape mlp(std::string name, Size z) {
+LayerShape mlp(std::string name, GptSize z) {
   const std::int64_t whole = z.norm_elements();
   const std::int64_t part = z.part();
   const std::int64_t width = 4 * z.hidden / z.tensor;
@@ -173,7 +173,7 @@ LayerShape mlp(std::string name, Size z) {
 }
 
 // Each rank looks up the tokens of its part of the vocabulary.
-LayerShape embedding_layer(Size z) {
+LayerShape embedding_layer(GptSize z) {
   std::vector<Primitive> ops = {embedding(z.rows(), z.hidden, z.vocab / z.tensor, z.seq)};
   if (z.dropout) {
     Primitive drop;
@@ -195,7 +195,7 @@ LayerShape embedding_layer(Size z) {
 
 // Weights are the embedding's: held once more, counted once. The ranks' losses exchange the
 // greatest logit of a row, the target's, and the sum of the exponentials.
-LayerShape output_layer(Size z) {
+LayerShape output_layer(GptSize z) {
   const std::int64_t vocab = z.vocab / z.tensor;
   const std::int64_t logits = z.rows() * vocab;
   LayerShape shape =
@@ -217,7 +217,7 @@ LayerShape output_layer(Size z) {
   return shape;
 }
 
-std::vector<std::string> notes_of(Size z) {
+std::vector<std::string> notes_of(GptSize z) {
   std::vector<std::string> notes = {
       "attention is plain: its seq x seq probabilities are written and kept"};
   if (z.tensor > 1 || z.context > 1) {
@@ -232,7 +232,7 @@ std::vector<std::string> notes_of(Size z) {
 
 ModelShape gpt(const ShapeOptions& options, const TrainingForm& form) {
   const std::int64_t blocks = value("gpt", options, layers_knob);
-  const Size z = size_of(options, form);
+  const GptSize z = size_of(options, form);
   ModelShape model;
   model.name = "gpt";
   model.sample = "sequence";

@@ -26,7 +26,7 @@ struct Net {
   }
 };
 
-Net start(std::string name, Image input, std::string source) {
+Net named_net(std::string name, Image input, std::string source) {
   Net net;
   net.model.name = std::move(name);
   net.model.sample = "image";
@@ -91,7 +91,7 @@ std::string block_name(std::size_t group, int number) {
 }
 
 Net imagenet_start(std::string name) {
-  Net net = start(std::move(name), {3, 224, 224}, "He et al., arXiv 1512.03385");
+  Net net = named_net(std::move(name), {3, 224, 224}, "He et al., arXiv 1512.03385");
   net.model.usual_batch = 32;
   stem(net, 64, {7, 2, 3});
   const Image pooled = through(net.at, {3, 2, 1}, net.at.channels);
@@ -108,7 +108,7 @@ ModelShape imagenet_end(Net net) {
 // Three groups of n basic blocks of 16, 32 and 64 channels, or in that proportion.
 ModelShape cifar(std::string name, int depth, const ShapeOptions& options) {
   const Widths width = widths(name, options, 16);
-  Net net = start(std::move(name), {3, 32, 32}, "He et al., arXiv 1512.03385, section 4.2");
+  Net net = named_net(std::move(name), {3, 32, 32}, "He et al., arXiv 1512.03385, section 4.2");
   net.model.usual_batch = 128;
   stem(net, width.of(16), {3, 1, 1});
   const std::vector<std::int64_t> channels = {width.of(16), width.of(32), width.of(64)};

@@ -179,7 +179,7 @@ std::string quoted(const std::string& text) {
 }
 
 // The items of a list, one a line.
-std::string lines(const std::vector<std::string>& items) {
+std::string json_lines(const std::vector<std::string>& items) {
   if (items.empty()) return "[]";
   return fmt::format("[\n    {}\n  ]", fmt::join(items, ",\n    "));
 }
@@ -230,8 +230,8 @@ std::string print_calibration(const Calibration& calibration) {
   return fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"kind\": {},\n  \"rates\": {{\n    {}\n  }},\n"
       "  \"fitted\": {},\n  \"residuals\": {},\n  \"source\": {},\n  \"date\": {}\n}}\n",
-      format_name, quoted(calibration.kind), fmt::join(rates, ",\n    "), lines(fitted),
-      lines(residuals), quoted(calibration.source), quoted(calibration.date));
+      format_name, quoted(calibration.kind), fmt::join(rates, ",\n    "), json_lines(fitted),
+      json_lines(residuals), quoted(calibration.source), quoted(calibration.date));
 }
 
 }  // namespace stageline

@@ -94,7 +94,7 @@ constexpr KernelRates gb200() {
   return rates;
 }
 
-constexpr std::string_view of_a100 =
+constexpr std::string_view source_of_a100 =
     "share of the peak fitted to 73 multi-node runs of vTrain (arXiv 2312.12391, 512 GPUs at most; "
     "PyTorch FSDP's runs of mosaicml/llm-foundry give 0.829 and 183 product sizes of "
     "MooreThreads/SimuMax on A100 PCIe 0.79); size curve, attention, memory, launch and CPU time "
@@ -119,8 +119,8 @@ constexpr std::string_view of_gb200 =
     "peaks, stas00/ml-engineering)";
 
 constexpr std::array known{
-    ChipRates{"a100", a100(), of_a100},    ChipRates{"h100", h100(), of_h100},
-    ChipRates{"h200", h100(), of_h200},    ChipRates{"b200", b200(), of_b200},
+    ChipRates{"a100", a100(), source_of_a100}, ChipRates{"h100", h100(), of_h100},
+    ChipRates{"h200", h100(), of_h200},        ChipRates{"b200", b200(), of_b200},
     ChipRates{"gb200", gb200(), of_gb200},
 };
 

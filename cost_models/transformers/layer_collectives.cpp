@@ -38,8 +38,8 @@ struct PassCounts {
   int weight_grad = 0;
 };
 
-void add(std::vector<LayerCollective>& list, CollectiveKind kind, Dimension group, double bytes,
-         PassCounts counts) {
+void add_collective(std::vector<LayerCollective>& list, CollectiveKind kind, Dimension group,
+                    double bytes, PassCounts counts) {
   const Bytes rounded{std::llround(bytes)};
   for (LayerCollective& had : list) {
     if (had.kind != kind || had.group != group || had.bytes != rounded) continue;
@@ -60,15 +60,16 @@ void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, doub
   const double last = sizes.bytes(behind);
   if (sizes.tensor <= 1) return;
   if (sizes.sequence) {
-    add(list, CollectiveKind::all_gather, Dimension::tensor, first, {1, 0, 0});
+    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, first, {1, 0, 0});
     if (last > 0) {
-      add(list, CollectiveKind::reduce_scatter, Dimension::tensor, last, {1, 0, 0});
-      add(list, CollectiveKind::all_gather, Dimension::tensor, last, {0, 1, 0});
+      add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, last, {1, 0, 0});
+      add_collective(list, CollectiveKind::all_gather, Dimension::tensor, last, {0, 1, 0});
     }
-    add(list, CollectiveKind::reduce_scatter, Dimension::tensor, first, {0, 1, 0});
+    add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, first, {0, 1, 0});
   } else {
-    if (last > 0) add(list, CollectiveKind::all_reduce, Dimension::tensor, last, {1, 0, 0});
-    add(list, CollectiveKind::all_reduce, Dimension::tensor, first, {0, 1, 0});
+    if (last > 0)
+      add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, last, {1, 0, 0});
+    add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, first, {0, 1, 0});
   }
 }
 
@@ -76,8 +77,8 @@ void add_context(std::vector<LayerCollective>& list, const RankSizes& sizes) {
   if (sizes.context <= 1) return;
   const double tokens = sizes.batch * sizes.seq / sizes.slices;  // earlier slices' are there
   const double bytes = sizes.bytes(tokens * (sizes.keys() + sizes.values()));
-  add(list, CollectiveKind::all_gather, Dimension::context, bytes, {1, 1, 0});
-  add(list, CollectiveKind::reduce_scatter, Dimension::context, bytes, {0, 1, 0});
+  add_collective(list, CollectiveKind::all_gather, Dimension::context, bytes, {1, 1, 0});
+  add_collective(list, CollectiveKind::reduce_scatter, Dimension::context, bytes, {0, 1, 0});
 }
 
 void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerConfig& config,
@@ -85,8 +86,8 @@ void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerC
   const RankExperts experts = rank_experts(config, form, sizes);
   if (sizes.expert > 1) {
     const double rows = experts.permuted_tokens * experts.chosen * experts.imbalance;
-    add(list, CollectiveKind::all_to_all, Dimension::expert, sizes.bytes(rows * sizes.hidden),
-        {2, 2, 0});
+    add_collective(list, CollectiveKind::all_to_all, Dimension::expert,
+                   sizes.bytes(rows * sizes.hidden), {2, 2, 0});
   }
   const bool gathers_rows = sizes.expert > 1 && sizes.sequence;
   const double rows = gathers_rows ? experts.routed_rows : sizes.tokens;
@@ -122,10 +123,10 @@ std::vector<LayerCollective> embedding_collectives(const TransformerConfig& conf
   if (sizes.tensor <= 1) return list;
   const double bytes = sizes.bytes(sizes.whole_elements());
   if (sizes.sequence) {
-    add(list, CollectiveKind::reduce_scatter, Dimension::tensor, bytes, {1, 0, 0});
-    add(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {0, 0, 1});
+    add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, bytes, {1, 0, 0});
+    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {0, 0, 1});
   } else {
-    add(list, CollectiveKind::all_reduce, Dimension::tensor, bytes, {1, 0, 0});
+    add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, bytes, {1, 0, 0});
   }
   return list;
 }
@@ -139,12 +140,13 @@ std::vector<LayerCollective> head_collectives(const TransformerConfig& config,
   if (sizes.tensor <= 1) return list;
   const double bytes = sizes.bytes(sizes.whole_elements());
   if (sizes.sequence) {
-    add(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {1, 0, 0});
-    add(list, CollectiveKind::reduce_scatter, Dimension::tensor, bytes, {0, 1, 0});
+    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {1, 0, 0});
+    add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, bytes, {0, 1, 0});
   } else {
-    add(list, CollectiveKind::all_reduce, Dimension::tensor, bytes, {0, 1, 0});
+    add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, bytes, {0, 1, 0});
   }
-  add(list, CollectiveKind::all_reduce, Dimension::tensor, single_bytes * sizes.tokens, {3, 0, 0});
+  add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, single_bytes * sizes.tokens,
+                 {3, 0, 0});
   return list;
 }
 

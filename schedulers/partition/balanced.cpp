@@ -38,7 +38,7 @@ namespace stageline {
 namespace {
 
 // Layers with their summed times, the stages' devices, and what lies between them.
-struct Chain {
+struct BalancedChain {
   std::vector<ClassTimes> forward;    // of layers 0..i-1; L + 1 entries
   std::vector<ClassTimes> backward;   // the same
   std::vector<StageSpeed> speeds;     // all different
@@ -56,8 +56,8 @@ struct Chain {
   }
 };
 
-Chain chain_of(const PartitionRequest& request) {
-  Chain chain;
+BalancedChain chain_of(const PartitionRequest& request) {
+  BalancedChain chain;
   chain.forward.emplace_back();
   chain.backward.emplace_back();
   for (const Layer& layer : request.model.layers) {
@@ -78,7 +78,7 @@ Chain chain_of(const PartitionRequest& request) {
 
 // By first layer i, the farthest end j of a stage [i, j) that keeps the limit; i when not even one
 // layer does. Ascending.
-std::vector<std::size_t> farthest_ends(const Chain& chain, const StageSpeed& speed,
+std::vector<std::size_t> farthest_ends(const BalancedChain& chain, const StageSpeed& speed,
                                        std::int64_t limit) {
   std::vector<std::size_t> ends(chain.layers());
   std::size_t end = 0;
@@ -91,14 +91,14 @@ std::vector<std::size_t> farthest_ends(const Chain& chain, const StageSpeed& spe
 }
 
 // The same for every speed.
-std::vector<std::vector<std::size_t>> all_ends(const Chain& chain, std::int64_t limit) {
+std::vector<std::vector<std::size_t>> all_ends(const BalancedChain& chain, std::int64_t limit) {
   std::vector<std::vector<std::size_t>> ends;
   for (const StageSpeed& speed : chain.speeds) ends.push_back(farthest_ends(chain, speed, limit));
   return ends;
 }
 
 // Filling each stage is right where all are alike: farther is better.
-bool filled(const Chain& chain, std::int64_t limit) {
+bool filled(const BalancedChain& chain, std::int64_t limit) {
   const std::vector<std::size_t> ends = farthest_ends(chain, chain.speeds.front(), limit);
   std::size_t at = 0;
   for (std::size_t stage = 0; stage < chain.stages(); ++stage) {
@@ -109,7 +109,7 @@ bool filled(const Chain& chain, std::int64_t limit) {
   return at == chain.layers();
 }
 
-bool feasible(const Chain& chain, std::int64_t limit) {
+bool feasible(const BalancedChain& chain, std::int64_t limit) {
   if (chain.speeds.size() == 1 && !chain.boundaries.weigh()) return filled(chain, limit);
   const std::size_t layers = chain.layers();
   std::vector<char> reached(layers + 1);  // ends of the stages so far
@@ -131,7 +131,7 @@ bool feasible(const Chain& chain, std::int64_t limit) {
   return reached[layers] != 0;
 }
 
-std::int64_t smallest_limit(const Chain& chain) {
+std::int64_t least_limit(const BalancedChain& chain) {
   double rates = 0;
   constexpr double largest = std::numeric_limits<double>::max();
   StageSpeed slowest{{Rates{largest, largest}}, false};
@@ -229,7 +229,7 @@ struct Places {
 
 using Ends = std::vector<std::vector<std::size_t>>;  // all_ends()
 
-Places places_of(const Chain& chain, const Ends& ends) {
+Places places_of(const BalancedChain& chain, const Ends& ends) {
   const std::size_t layers = chain.layers();
   const std::size_t stages = chain.stages();
   Places places{std::vector<std::size_t>(stages + 1), std::vector<std::size_t>(stages + 1)};
@@ -247,7 +247,7 @@ Places places_of(const Chain& chain, const Ends& ends) {
 }
 
 // Refuses what would take too long: the steps of cheapest_cuts() are counted first.
-void check_work(const Chain& chain, const Ends& ends, const Places& places) {
+void check_work(const BalancedChain& chain, const Ends& ends, const Places& places) {
   constexpr std::size_t most = 2'000'000'000;
   std::size_t steps = 0;
   for (std::size_t s = 0; s < chain.stages(); ++s) {
@@ -264,7 +264,7 @@ void check_work(const Chain& chain, const Ends& ends, const Places& places) {
   }
 }
 
-std::vector<int> cheapest_cuts(const Chain& chain, const Model& model, std::int64_t limit) {
+std::vector<int> cheapest_cuts(const BalancedChain& chain, const Model& model, std::int64_t limit) {
   const std::size_t layers = chain.layers();
   const std::size_t stages = chain.stages();
   const Reads reads = reads_of(model);
@@ -329,9 +329,9 @@ std::vector<int> cheapest_cuts(const Chain& chain, const Model& model, std::int6
 
 PartitionPlan plan(const PartitionRequest& request) {
   check_stages(request);
-  const Chain chain = chain_of(request);
+  const BalancedChain chain = chain_of(request);
   PartitionPlan plan =
-      plan_from_cuts(request, cheapest_cuts(chain, request.model, smallest_limit(chain)), "");
+      plan_from_cuts(request, cheapest_cuts(chain, request.model, least_limit(chain)), "");
   plan.reason = balance_of(request, plan.partition);
   return plan;
 }

@@ -16,7 +16,7 @@
 namespace stageline {
 namespace {
 
-struct Entry {
+struct FixedEntry {
   std::int64_t time = LevelTimes::never;  // ps
   std::size_t split = 0;                  // last layer before the last stage
 };
@@ -54,14 +54,14 @@ PipedreamPlan pipedream_fixed_plan(const PipedreamQuestion& question) {
     return level.stage_time(level.compute[j + 1] - level.compute[i], i, j, replicas);
   };
   PlanSteps steps(question);
-  std::vector<std::vector<Entry>> best(stages, std::vector<Entry>(layers));
+  std::vector<std::vector<FixedEntry>> best(stages, std::vector<FixedEntry>(layers));
   for (std::size_t j = 0; j < layers; ++j) {
     best[0][j].time = stage_time(0, j, question.replicas[0]);
   }
   for (std::size_t s = 1; s < stages; ++s) {
     const std::int64_t replicas = question.replicas[s];
     for (std::size_t j = s; j < layers; ++j) {
-      Entry& here = best[s][j];
+      FixedEntry& here = best[s][j];
       std::size_t tried = 0;
       for (std::size_t split = j; split-- > s - 1;) {
         const std::int64_t stage = stage_time(split + 1, j, replicas);

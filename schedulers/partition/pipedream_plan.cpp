@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t largest_table = std::size_t{1} << 26;  // entries; 1 GiB
 
 // How the best plan for layers i..j on k machines ends.
-struct Entry {
+struct PlanEntry {
   std::int64_t time = LevelTimes::never;  // ps
   int split = -1;                         // last layer before the last stage; -1: one stage
   int machines = 0;                       // of the last stage
@@ -22,21 +22,21 @@ struct Entry {
 struct Table {
   std::size_t layers = 0;
   std::size_t machines = 0;
-  std::vector<Entry> entry;
+  std::vector<PlanEntry> entry;
 
-  const Entry& at(std::size_t i, std::size_t j, std::size_t k) const {
+  const PlanEntry& at(std::size_t i, std::size_t j, std::size_t k) const {
     return entry[(i * layers - i * (i + 1) / 2 + j) * machines + k - 1];
   }
-  Entry& at(std::size_t i, std::size_t j, std::size_t k) {
+  PlanEntry& at(std::size_t i, std::size_t j, std::size_t k) {
     return entry[(i * layers - i * (i + 1) / 2 + j) * machines + k - 1];
   }
 };
 
 // A(i..j, k) of one level; inner(i, j) is what one machine needs for layers i..j.
 template <typename Inner>
-Entry best_end(const LevelTimes& level, const Table& table, const Inner& inner, std::size_t i,
-               std::size_t j, std::size_t k, std::size_t& tried) {
-  Entry best;
+PlanEntry best_end(const LevelTimes& level, const Table& table, const Inner& inner, std::size_t i,
+                   std::size_t j, std::size_t k, std::size_t& tried) {
+  PlanEntry best;
   if (k == 1 || level.replicate) {
     best = {level.stage_time(inner(i, j), i, j, static_cast<std::int64_t>(k)), -1,
             static_cast<int>(k)};
@@ -108,7 +108,7 @@ std::vector<PipedreamStage> stages_of(const PipedreamQuestion& question,
   std::vector<std::vector<PipedreamStage>> parts;  // the last first
   std::size_t machines = table.machines;
   for (bool more = true; more;) {
-    const Entry& entry = table.at(i, j, machines);
+    const PlanEntry& entry = table.at(i, j, machines);
     more = entry.split >= 0;
     const std::size_t first = more ? as_size(entry.split) + 1 : i;
     machines -= as_size(entry.machines);

@@ -26,7 +26,7 @@ struct Inputs {
   int missing = 0;
 };
 
-struct Device {
+struct DeviceState {
   std::vector<int> stages;
   std::vector<Op> done;
   std::vector<Op> weights;  // W's in the order of their I's
@@ -80,7 +80,7 @@ class Run {
  private:
   using Event = std::pair<Time, int>;
 
-  Device& device(int d) { return nth(devices_, d); }
+  DeviceState& device(int d) { return nth(devices_, d); }
   Stage& stage(int s) { return nth(stages_, s); }
   Inputs& forward_inputs(int s, std::uint32_t m) { return forward_[as_size(s) * count_ + m]; }
   Inputs& backward_inputs(int s, std::uint32_t m) { return backward_[as_size(s) * count_ + m]; }
@@ -129,7 +129,7 @@ class Run {
 
   OpKind backward_kind() const { return rules_.split ? OpKind::input_grad : OpKind::backward; }
 
-  Choice any(Device& here, int d, Time now) {
+  Choice any(DeviceState& here, int d, Time now) {
     Choice choice;
     const auto at = as_size(d);
     const bool held_back = !stuck_ && !rules_.ahead.empty() && here.ahead >= rules_.ahead[at];
@@ -148,7 +148,7 @@ class Run {
     return choice;
   }
 
-  Choice choose(Device& here, int d, Time now) {
+  Choice choose(DeviceState& here, int d, Time now) {
     if (rules_.plan.empty()) return any(here, d, now);
     const std::vector<Op>& plan = nth(rules_.plan, d);
     const auto is_done = [&](Op op) {
@@ -168,7 +168,7 @@ class Run {
     return choice.found || !loose ? choice : any(here, d, now);
   }
 
-  bool fill_now(const Device& here, Op weight, Time now, Time arrives) const {
+  bool fill_now(const DeviceState& here, Op weight, Time now, Time arrives) const {
     if (arrives == never) return true;
     const Time wait = arrives - now;
     __extension__ using Wide = __int128;  // a hundred times 53 days is more than 64 bits hold
@@ -178,7 +178,7 @@ class Run {
   }
 
   void turn(int d, Time now) {
-    Device& here = device(d);
+    DeviceState& here = device(d);
     const Choice choice = choose(here, d, now);
     if (choice.found) return start(here, d, choice.op, now);
     if (here.next_weight < here.weights.size() &&
@@ -188,7 +188,7 @@ class Run {
     if (choice.arrives != never) wake(choice.arrives, d);
   }
 
-  void start(Device& here, int d, Op op, Time now) {
+  void start(DeviceState& here, int d, Op op, Time now) {
     stuck_ = false;
     Stage& one = stage(op.stage);
     const std::uint32_t m = op.microbatch;
@@ -233,7 +233,7 @@ class Run {
   }
 
   // Its results go out at `end`: those over links one after another.
-  void give(Device& here, int s, std::uint32_t m, Time end, bool forward) {
+  void give(DeviceState& here, int s, std::uint32_t m, Time end, bool forward) {
     const auto arrive = [&](Inputs& inputs, Time at, int to) {
       inputs.ready = std::max(inputs.ready, at);
       --inputs.missing;
@@ -253,7 +253,7 @@ class Run {
 
   ListOutcome outcome() {
     ListOutcome result;
-    for (Device& one : devices_) {
+    for (DeviceState& one : devices_) {
       if (!one.done.empty()) {
         result.span = std::max(result.span, one.free - one.start);
         result.makespan = std::max(result.makespan, one.free);
@@ -267,7 +267,7 @@ class Run {
   StashBank bank_;
   std::uint32_t count_;
   std::vector<Stage> stages_;
-  std::vector<Device> devices_;
+  std::vector<DeviceState> devices_;
   std::vector<Inputs> forward_;   // stages × micro-batches
   std::vector<Inputs> backward_;  // stages × micro-batches
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

@@ -6,7 +6,7 @@
 namespace stageline {
 namespace {
 
-constexpr Time never = Time::max() / 4;
+constexpr Time no_time = Time::max() / 4;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void OrderStates::find_heads(const State& state) const {
   for (std::size_t s = 0; s < stages; ++s) {
     const Stage& stage = stages_[s];
     Time& head = head_[std::size_t{2} * s];
-    head = never;
+    head = no_time;
     if (done(s, 0) == count_) continue;
     head = state.times[stage.device];
     if (s == 0) continue;
@@ -34,7 +34,7 @@ void OrderStates::find_heads(const State& state) const {
   for (std::size_t s = stages; s-- > 0;) {
     const Stage& stage = stages_[s];
     Time& head = head_[std::size_t{2} * s + 1];
-    head = never;
+    head = no_time;
     if (done(s, 1) == count_) continue;
     head = state.times[stage.device];
     if (done(s, 1) == done(s, 0)) head = std::max(head, head_[std::size_t{2} * s] + stage.forward);
@@ -56,7 +56,7 @@ void OrderStates::add_device(State& state, std::size_t d, Least& least) const {
     return std::size_t{state.done[std::size_t{3} * s + kind]};
   };
   const Device& device = devices_[d];
-  Time first = never;
+  Time first = no_time;
   Time work{};
   for (const std::uint32_t s : device.stages) {
     const Stage& stage = stages_[s];
@@ -68,12 +68,12 @@ void OrderStates::add_device(State& state, std::size_t d, Least& least) const {
       head_[std::size_t{2} * s] = std::max(head_[std::size_t{2} * s], weight + stage.weight);
     }
     first = std::min({first, head_[std::size_t{2} * s], head_[std::size_t{2} * s + 1],
-                      done(s, 2) < done(s, 1) ? free : never});
+                      done(s, 2) < done(s, 1) ? free : no_time});
     work += stage.forward * static_cast<std::int64_t>(count_ - done(s, 0)) +
             stage.backward * static_cast<std::int64_t>(count_ - done(s, 1)) +
             stage.weight * static_cast<std::int64_t>(count_ - done(s, 2));
   }
-  const Time begins = first == never ? state.times[d] : first;
+  const Time begins = first == no_time ? state.times[d] : first;
   state.times[d] = begins;
   Time end = begins + work - device.begins;
   least.value = std::max(least.value, end);

@@ -11,7 +11,7 @@ namespace {
 constexpr OpKind kinds[] = {OpKind::forward, OpKind::input_grad, OpKind::weight_grad};
 constexpr Time nowhere = Time::min() / 4;  // the length of no way
 
-OrderTimes::Node number_of(OpKind kind) {
+OrderTimes::Node kind_number(OpKind kind) {
   return kind == OpKind::forward ? 0 : kind == OpKind::input_grad ? 1 : 2;
 }
 
@@ -42,11 +42,11 @@ void OrderTimes::add_stage(std::size_t stage) {
   const auto begin = static_cast<Node>(nodes());
   const auto numbers = static_cast<std::uint32_t>(stage_ops_.size());
   const auto first_of = [&](int other, OpKind kind) {
-    return static_cast<Node>(as_size(other) * count_ * 3) + number_of(kind);
+    return static_cast<Node>(as_size(other) * count_ * 3) + kind_number(kind);
   };
   for (const OpKind kind : kinds) {
     StageOp op;
-    op.first = begin + number_of(kind);
+    op.first = begin + kind_number(kind);
     op.stage = static_cast<std::uint32_t>(stage);
     op.device = static_cast<std::uint32_t>(times.device);
     op.kind = kind;
@@ -83,7 +83,7 @@ void OrderTimes::read(const StepLists& lists) {
     order_[d].clear();
     for (const Op op : lists[d]) {
       const std::size_t share = as_size(op.stage) * count_ + op.microbatch;
-      order_[d].push_back(static_cast<Node>(share * 3) + number_of(op.kind));
+      order_[d].push_back(static_cast<Node>(share * 3) + kind_number(op.kind));
     }
   }
   is_timed_ = false;
@@ -143,7 +143,7 @@ void OrderTimes::pass_on(Node node, std::size_t device) {
         timed.arrives = link_[device] + way.latency;
       }
       // The same micro-batch and kind of another stage.
-      const Node there = static_cast<Node>(as_size(way.stage) * count_ * 3) + number_of(one.kind);
+      const Node there = static_cast<Node>(as_size(way.stage) * count_ * 3) + kind_number(one.kind);
       arrive(node - one.first + there, timed.arrives, node, device);
     }
   }

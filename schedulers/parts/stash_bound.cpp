@@ -10,10 +10,10 @@
 namespace stageline {
 namespace {
 
-constexpr std::size_t most_stages = 1024;
+constexpr std::size_t most_bound_stages = 1024;
 
 // To the next stage, or back to the one before; nothing where there is no such edge.
-std::optional<Time> way_to(const std::vector<Way>& ways, std::size_t stage) {
+std::optional<Time> way_into(const std::vector<Way>& ways, std::size_t stage) {
   for (const Way& way : ways) {
     if (as_size(way.stage) == stage) return way.wire + way.latency;
   }
@@ -64,7 +64,7 @@ std::optional<StashBounds> stash_bounds(const Problem& problem, const StashLimit
   using Why = StashBound::Why;
   const std::vector<StageTimes> stages = stage_times(problem, true);
   const std::size_t count = stages.size();
-  if (count != problem.devices.size() || count > most_stages) return std::nullopt;
+  if (count != problem.devices.size() || count > most_bound_stages) return std::nullopt;
   for (const double pace : problem.costs.pace) {
     if (pace < 1) return std::nullopt;
   }
@@ -78,8 +78,8 @@ std::optional<StashBounds> stash_bounds(const Problem& problem, const StashLimit
   std::vector<Time> ahead(count);
   std::vector<Time> back(count);
   for (std::size_t s = 1; s < count; ++s) {
-    const std::optional<Time> there = way_to(stages[s - 1].to, s);
-    const std::optional<Time> here = way_to(stages[s].back, s - 1);
+    const std::optional<Time> there = way_into(stages[s - 1].to, s);
+    const std::optional<Time> here = way_into(stages[s].back, s - 1);
     if (!there || !here) return std::nullopt;
     ahead[s] = ahead[s - 1] + stages[s - 1].forward + *there;
     back[s] = back[s - 1] + stages[s].backward + *here;

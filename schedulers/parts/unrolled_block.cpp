@@ -23,7 +23,7 @@ struct Begins {
   int slot = 0;    // of the first micro-batch
 };
 
-struct Device {
+struct DeviceRow {
   std::vector<Begins> begins;            // by slot of the period
   std::vector<bool> busy;                // by slot
   std::vector<int> held;                 // by slot, chunks at its end
@@ -43,20 +43,20 @@ class Unrolled {
           {slots_, nth(block.forward, s) + forward_slots, nth(block.backward, s) + backward_slots});
     }
     slots_ += block.period * (count_ - 1);
-    for (Device& device : devices_) {
+    for (DeviceRow& device : devices_) {
       device.begins.resize(as_size(block.period));
       device.busy.resize(as_size(slots_));
       device.held.resize(as_size(slots_));
     }
     for (int s = 0; s < stages_; ++s) lay_out(s);
-    for (Device& device : devices_) {
+    for (DeviceRow& device : devices_) {
       for (std::size_t i = 1; i < device.held.size(); ++i) device.held[i] += device.held[i - 1];
     }
   }
 
   int held() const {
     int most = 0;
-    for (const Device& device : devices_) {
+    for (const DeviceRow& device : devices_) {
       most = std::max(most, *std::max_element(device.held.begin(), device.held.end()));
     }
     return most;
@@ -64,7 +64,7 @@ class Unrolled {
 
   std::vector<std::vector<Op>> squeezed(int most) {
     for (int slot = 0; slot < slots_; ++slot) {
-      for (Device& device : devices_) {
+      for (DeviceRow& device : devices_) {
         const Begins& begins = nth(device.begins, slot % block_.period);
         if (begins.stage < 0 || slot < begins.slot) continue;
         const int microbatch = (slot - begins.slot) / block_.period;
@@ -77,7 +77,7 @@ class Unrolled {
       }
     }
     std::vector<std::vector<Op>> orders;
-    for (Device& device : devices_) {
+    for (DeviceRow& device : devices_) {
       std::sort(device.done.begin(), device.done.end(),
                 [](const auto& a, const auto& b) { return a.first < b.first; });
       std::vector<Op>& order = orders.emplace_back();
@@ -89,7 +89,7 @@ class Unrolled {
 
  private:
   void lay_out(int stage) {
-    Device& device = nth(devices_, nth(block_.device, stage));
+    DeviceRow& device = nth(devices_, nth(block_.device, stage));
     const int forward = nth(block_.forward, stage);
     const int backward = nth(block_.backward, stage);
     nth(device.begins, forward % block_.period) = {OpKind::forward, stage, forward};
@@ -103,12 +103,12 @@ class Unrolled {
     }
   }
 
-  static void take(Device& device, int slot, int slots, bool busy) {
+  static void take(DeviceRow& device, int slot, int slots, bool busy) {
     for (int i = slot; i < slot + slots; ++i) device.busy[as_size(i)] = busy;
   }
 
   // The first of so many free slots, from `slot` on; `end` where there are none that begin before.
-  static int first_free(const Device& device, int slot, int end, int slots) {
+  static int first_free(const DeviceRow& device, int slot, int end, int slots) {
     const auto is_free = [&](int at) {
       for (int i = at; i < at + slots; ++i) {
         if (device.busy[as_size(i)]) return false;
@@ -123,7 +123,7 @@ class Unrolled {
     return nth(ends_[kind == OpKind::forward ? 0 : 1], std::int64_t{stage} * count_ + microbatch);
   }
 
-  int move_forward(Device& device, int stage, int microbatch, int slot, int most) {
+  int move_forward(DeviceRow& device, int stage, int microbatch, int slot, int most) {
     int arrives = 0;
     if (microbatch > 0) arrives = end_of(OpKind::forward, stage, microbatch - 1);
     if (stage > 0) arrives = std::max(arrives, end_of(OpKind::forward, stage - 1, microbatch));
@@ -138,7 +138,7 @@ class Unrolled {
     return to;
   }
 
-  int move_backward(Device& device, int stage, int microbatch, int slot) {
+  int move_backward(DeviceRow& device, int stage, int microbatch, int slot) {
     int arrives = stage + 1 < stages_ ? end_of(OpKind::backward, stage + 1, microbatch)
                                       : end_of(OpKind::forward, stage, microbatch);
     if (microbatch > 0) {
@@ -156,7 +156,7 @@ class Unrolled {
   int count_;
   int stages_;
   int slots_ = 0;
-  std::vector<Device> devices_;
+  std::vector<DeviceRow> devices_;
   std::array<std::vector<int>, 2> ends_;  // of F and of B, by stage and micro-batch; slots
 };
 

@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::uint32_t never = 0xffffffff;
+constexpr std::uint32_t unseen = 0xffffffff;
 
 // The edges of an event graph, or of the graph of its doors.
 using Edges = std::vector<EventGraph::Edge>;
@@ -118,10 +118,10 @@ std::vector<std::size_t> best_cycle(std::size_t nodes, const Edges& edges) {
 // The best cycle among those of the edges `by`, through which each node was reached last.
 void improve(const Edges& edges, const std::vector<std::size_t>& by,
              std::vector<std::size_t>& best) {
-  std::vector<std::uint32_t> seen_from(by.size(), never);
+  std::vector<std::uint32_t> seen_from(by.size(), unseen);
   for (std::uint32_t start = 0; start < by.size(); ++start) {
     std::uint32_t at = start;
-    while (seen_from[at] == never && by[at] != edges.size()) {
+    while (seen_from[at] == unseen && by[at] != edges.size()) {
       seen_from[at] = start;
       at = edges[by[at]].from;
     }
@@ -147,7 +147,7 @@ void improve(const Edges& edges, const std::vector<std::size_t>& by,
 //
 // Bellman and Ford's potentials with the ratio of the best cycle so far, kept when that ratio
 // rises, are at rest after as many sweeps as the longest path that counts crosses rounds: two or
-// three after a flush, and never more than there are doors.
+// three after a flush, and unseen more than there are doors.
 std::vector<std::size_t> swept_cycle(std::size_t nodes, const Edges& edges) {
   std::vector<std::size_t> best;
   std::vector<std::size_t> by(nodes, edges.size());

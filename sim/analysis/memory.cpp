@@ -59,7 +59,7 @@ Bytes total(const MemoryUse& use) {
 
 namespace {
 
-constexpr Time never = Time::max();
+constexpr Time no_event = Time::max();
 
 // The next event of each stream, in order of precedence at one moment.
 enum class Stream : std::uint8_t {
@@ -94,7 +94,7 @@ class SideEvents {
   SideEvents(const SideEvents&) = delete;
   SideEvents& operator=(const SideEvents&) = delete;
 
-  /// When the next event happens; never: there is none.
+  /// When the next event happens; no_event: there is none.
   Time next() const { return at_; }
 
   /// Reports all events before a moment.
@@ -152,19 +152,19 @@ class SideEvents {
         copies && copies_out_[copy_out_].op.kind == OpKind::prefetch && !in_turn_;
     switch (stream) {
       case Stream::send_ends:
-        return send_ < sends_->size() ? (*sends_)[send_].end : never;
+        return send_ < sends_->size() ? (*sends_)[send_].end : no_event;
       case Stream::copy_out_ends:
-        return copies && !waits_for_turn ? copies_out_[copy_out_].end : never;
+        return copies && !waits_for_turn ? copies_out_[copy_out_].end : no_event;
       case Stream::change:
-        return change_ < changes_.size() ? changes_[change_].at : never;
+        return change_ < changes_.size() ? changes_[change_].at : no_event;
       case Stream::receive_starts:
-        return receive_ < receives_.size() ? receives_[receive_].start : never;
+        return receive_ < receives_.size() ? receives_[receive_].start : no_event;
       case Stream::copy_in_starts:
-        return copy_in_ < copies_in_.size() ? copies_in_[copy_in_].start : never;
+        return copy_in_ < copies_in_.size() ? copies_in_[copy_in_].start : no_event;
       case Stream::turn_in_starts:
-        return waits_for_turn ? copies_out_[copy_out_].start : never;
+        return waits_for_turn ? copies_out_[copy_out_].start : no_event;
     }
-    return never;
+    return no_event;
   }
 
   // The first of the earliest.
@@ -246,7 +246,7 @@ void replay(const Timeline& timeline, int device, const MemoryTables& tables,
     for (std::size_t i = first; i < behind; ++i) account.ended(compute[i].op);
     first = behind;
   }
-  side.report_before(never, account);
+  side.report_before(no_event, account);
 }
 
 // What the host of the forward's device holds from the start of the OFFLOAD to the end of the last

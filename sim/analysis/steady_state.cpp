@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::uint32_t never = 0xffffffff;
+constexpr std::uint32_t no_round = 0xffffffff;
 
 // Numbers the rounds of a run. Ops repeat by kind, stage, part and position in the round.
 class Rounds {
@@ -28,7 +28,7 @@ class Rounds {
         begin = start_of(graph, times, t);
       }
     }
-    std::vector<std::uint32_t> first(keys_, never);  // by key: its first round
+    std::vector<std::uint32_t> first(keys_, no_round);  // by key: its first round
     round_of_.resize(graph.tasks());
     key_of_.resize(graph.tasks());
     for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
@@ -40,7 +40,7 @@ class Rounds {
       first[key_of_[t]] = std::min(first[key_of_[t]], static_cast<std::uint32_t>(round_of_[t]));
     }
     for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
-      if (first[key_of_[t]] == never) continue;
+      if (first[key_of_[t]] == no_round) continue;
       round_of_[t] -= first[key_of_[t]];
       if (round_of_[t] == 0) first_tasks_.push_back(t);
     }
@@ -48,14 +48,14 @@ class Rounds {
     std::sort(first_tasks_.begin(), first_tasks_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return std::pair(start_of(graph, times, a), a) < std::pair(start_of(graph, times, b), b);
     });
-    node_.assign(keys_, never);
+    node_.assign(keys_, no_round);
     for (std::uint32_t n = 0; n < first_tasks_.size(); ++n) node_[key_of_[first_tasks_[n]]] = n;
   }
 
   bool whole() const { return whole_; }
   /// By node, its task in round 0.
   const std::vector<std::uint32_t>& first_tasks() const { return first_tasks_; }
-  /// `never` for a task that ends before the counting begins and has no repetition.
+  /// `no_round` for a task that ends before the counting begins and has no repetition.
   std::uint32_t node(std::uint32_t task) const { return node_[key_of_[task]]; }
   std::int64_t round(std::uint32_t task) const { return round_of_[task]; }
 
@@ -108,7 +108,7 @@ class Rounds {
 class Waits {
  public:
   Waits(const TaskGraph& graph, const TaskTimes& times)
-      : graph_(graph), in_lane_(graph.tasks(), never) {
+      : graph_(graph), in_lane_(graph.tasks(), no_round) {
     for (std::size_t l = 0; l + 1 < graph.lane_begin.size(); ++l) {
       for (std::uint32_t k = graph.lane_begin[l] + 1; k < graph.lane_begin[l + 1]; ++k) {
         in_lane_[graph.lane_task[k]] = graph.lane_task[k - 1];
@@ -137,7 +137,7 @@ class Waits {
       visit(need, ready_ahead(available, Time{}, head_start), Wait::need);
     }
     const std::uint32_t before = in_lane_[task];
-    if (before != never) visit(before, graph_.duration[before], Wait::lane);
+    if (before != no_round) visit(before, graph_.duration[before], Wait::lane);
     const std::pair<std::uint32_t, std::uint32_t> least{task, 0};
     for (auto turn = std::lower_bound(turns_.begin(), turns_.end(), least);
          turn != turns_.end() && turn->first == task; ++turn) {
@@ -155,7 +155,7 @@ class Waits {
 // Whether the turns of every lane are one cycle through all its ops, of one round.
 bool lanes_go_round(const EventGraph& events) {
   // By node: the edge from the one before it in the lane.
-  std::vector<std::size_t> before(events.op.size(), never);
+  std::vector<std::size_t> before(events.op.size(), no_round);
   for (std::size_t e = 0; e < events.edges.size(); ++e) {
     if (events.edges[e].wait == Wait::lane) before[events.edges[e].to] = e;
   }
@@ -172,7 +172,7 @@ bool lanes_go_round(const EventGraph& events) {
     std::size_t node = start;
     while (!seen[node]) {
       seen[node] = true;
-      if (before[node] == never) return false;
+      if (before[node] == no_round) return false;
       const EventGraph::Edge& edge = events.edges[before[node]];
       rounds += edge.rounds;
       node = edge.from;
@@ -205,9 +205,9 @@ std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& t
   if (!rounds.whole()) return std::nullopt;
   const std::vector<std::uint32_t>& first = rounds.first_tasks();
   const std::size_t nodes = first.size();
-  std::vector<std::uint32_t> task(nodes * as_size(looked_at), never);
+  std::vector<std::uint32_t> task(nodes * as_size(looked_at), no_round);
   for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
-    if (rounds.node(t) == never || rounds.round(t) < 0 || rounds.round(t) >= looked_at) continue;
+    if (rounds.node(t) == no_round || rounds.round(t) < 0 || rounds.round(t) >= looked_at) continue;
     task[as_size(rounds.round(t)) * nodes + rounds.node(t)] = t;
   }
   const Waits waits(graph, times);
@@ -215,7 +215,7 @@ std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& t
   const auto edges_into = [&](std::uint32_t to, std::vector<EventGraph::Edge>& edges) {
     edges.clear();
     waits.of(to, [&](std::uint32_t from, Time time, Wait wait) {
-      if (rounds.node(from) == never) return;
+      if (rounds.node(from) == no_round) return;
       const std::int64_t apart = rounds.round(to) - rounds.round(from);
       backwards = backwards || apart < 0;
       edges.push_back({rounds.node(from), rounds.node(to),
@@ -235,7 +235,7 @@ std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& t
     edges_into(first[n], own);
     for (std::size_t k = 1; k < as_size(looked_at); ++k) {
       const std::uint32_t later = task[k * nodes + n];
-      if (later == never) return std::nullopt;
+      if (later == no_round) return std::nullopt;
       edges_into(later, again);
       if (own != again || backwards) return std::nullopt;
     }

@@ -14,14 +14,12 @@
 namespace stageline {
 namespace {
 
-using Place = CheckPlace;
-
 // Finds ops whose stage, number or part the program does not have.
 class Ranges {
  public:
   explicit Ranges(const Program& program) : program_(program), graph_(stage_graph(program)) {}
 
-  std::string operator()(Place, Op op) const {
+  std::string operator()(CheckPlace, Op op) const {
     if (counts_microbatches(op.kind)) {
       if (op.microbatch >= program_.total_microbatches()) {
         return fmt::format("there are micro-batches 0 to {} only ({} a step, {} steps)",
@@ -77,7 +75,7 @@ class Checker {
   }
 
  private:
-  void report(LintRule rule, Place place, std::string message, int stage = -1) const {
+  void report(LintRule rule, CheckPlace place, std::string message, int stage = -1) const {
     LintFinding finding = finding_of(rule, rest_.place(place), std::move(message));
     finding.stage = stage;
     found_(std::move(finding));
@@ -96,7 +94,7 @@ class Checker {
     return forward || rebuilt || !program_.independent_w[one.stage];
   }
 
-  void check_op(Place place, const std::vector<Op>& list) {
+  void check_op(CheckPlace place, const std::vector<Op>& list) {
     const Op op = nth(list, place.position);
     const std::optional<Cargo> cargo = cargo_of(op.kind);
     const int home = device_of(graph_, program_.placement, op);
@@ -141,7 +139,7 @@ class Checker {
     if (again) twice();
   }
 
-  bool check_message(Place place, Op op, Cargo cargo) {
+  bool check_message(CheckPlace place, Op op, Cargo cargo) {
     const int number = wire_of(graph_, op);
     const Ends ends = ends_of(program_.placement, wire(graph_, cargo, number), op.microbatch);
     if (ends.from == ends.to) {
@@ -153,7 +151,7 @@ class Checker {
   }
 
   // With F, I and W on several devices, no op may need a product that cannot be transferred.
-  void check_apart(Place place, Op op, const StagePlace& stage) const {
+  void check_apart(CheckPlace place, Op op, const StagePlace& stage) const {
     const bool together = stage.input_grad.size() <= 1 &&
                           stage.device(Role::input_grad) == stage.device(Role::weight_grad);
     if (op.kind == OpKind::backward && !together) {
@@ -284,7 +282,7 @@ class Checker {
     }
   }
 
-  void check_brought(Place place, Op op) const {
+  void check_brought(CheckPlace place, Op op) const {
     const Cargo cargo = op.kind == OpKind::forward ? Cargo::activation : Cargo::gradient;
     for (const int number : nth(graph_.receives, cargo)[op.stage]) {
       const Wire& way = wire(graph_, cargo, number);
@@ -303,7 +301,7 @@ class Checker {
     std::uint32_t microbatch;
     Cargo cargo;
     bool sends;
-    Place place;
+    CheckPlace place;
     Op op;
   };
 
@@ -332,7 +330,7 @@ void check(const Program& program, const std::function<void(LintFinding)>& found
   }
   Rest rest(program);
   rest.drop(
-      [&](Place, Op op) {
+      [&](CheckPlace, Op op) {
         return op.stage < program.stages()
                    ? std::string()
                    : fmt::format("there are stages 0 to {} only", program.stages() - 1);

@@ -18,7 +18,7 @@
 namespace stageline {
 namespace {
 
-struct Place {
+struct ListPlace {
   int device = 0;
   int position = 0;
 };
@@ -90,7 +90,7 @@ class Linter {
     const ProductIndex index(sound, stages);
     const bool blocks = sound.settings.messages != Messages::async;
     struct Maker {
-      Place place;
+      ListPlace place;
       LaneKind lane = LaneKind::compute;
       Op op;
     };
@@ -102,11 +102,11 @@ class Linter {
     const auto each = [&](auto&& visit) {
       for (std::size_t d = 0; d < sound.ops.size(); ++d) {
         for (std::size_t i = 0; i < sound.ops[d].size(); ++i) {
-          visit(Place{static_cast<int>(d), static_cast<int>(i)}, sound.ops[d][i]);
+          visit(ListPlace{static_cast<int>(d), static_cast<int>(i)}, sound.ops[d][i]);
         }
       }
     };
-    each([&](Place place, Op op) {
+    each([&](ListPlace place, Op op) {
       const auto make = [&](Product product, int at, std::uint32_t number, int part) {
         makers.push_back({place, lane(op), op});
         maker_of[static_cast<std::size_t>(index.index(product, at, number, part))] =
@@ -123,7 +123,7 @@ class Linter {
     const auto slot_of = [&](Product product, int at, std::uint32_t number, int part) {
       return index.has(product) ? index.index(product, at, number, part) : -1;
     };
-    each([&](Place place, Op op) {
+    each([&](ListPlace place, Op op) {
       if (cargo_of(op.kind) && !is_send(op.kind)) return;
       needs(
           sound, stages, op,

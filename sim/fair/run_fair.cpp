@@ -23,7 +23,7 @@ namespace stageline {
 namespace {
 
 constexpr Time not_yet{-1};
-constexpr std::uint32_t no_lane = 0xffffffff;
+constexpr std::uint32_t no_waiter = 0xffffffff;
 
 // Of one path, as the engine needs it.
 struct FairPath {
@@ -60,14 +60,14 @@ class FairRunner {
         solver_(capacities(graph)),
         queue_(graph.lanes.size()),
         head_(graph.lane_begin.begin(), graph.lane_begin.end() - 1),
-        next_waiter_(graph.lanes.size(), no_lane),
+        next_waiter_(graph.lanes.size(), no_waiter),
         lane_free_(graph.lanes.size()),
         at_(graph.lanes.size()),
         took_(graph.duration),
         devices_(graph.devices.size()),
         any_ahead_(has_head_starts(graph)) {
     reserve_pages(waiter_, graph.tasks());
-    waiter_.assign(graph.tasks(), no_lane);
+    waiter_.assign(graph.tasks(), no_waiter);
     reserve_pages(times_.available, graph.tasks());
     times_.available.assign(graph.tasks(), not_yet);
     read_paths();
@@ -331,7 +331,7 @@ class FairRunner {
     lane_free_[lane] = end;
     times_.available[task] = end + path(task).lag;
     ++head_[lane];
-    for (std::uint32_t waiting = waiter_[task]; waiting != no_lane;
+    for (std::uint32_t waiting = waiter_[task]; waiting != no_waiter;
          waiting = next_waiter_[waiting]) {
       ready_lanes_.push_back(waiting);
     }

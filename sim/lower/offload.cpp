@@ -10,7 +10,9 @@
 namespace stageline {
 namespace {
 
-bool computes(Op op) { return lane_of(op.kind) == LaneKind::compute && op.kind != OpKind::update; }
+bool is_compute_op(Op op) {
+  return lane_of(op.kind) == LaneKind::compute && op.kind != OpKind::update;
+}
 
 // The stages whose stashes are to be copied: those marked that have no copies of their own.
 std::vector<bool> stages_to_copy(const Program& program, std::vector<bool> stages) {
@@ -35,7 +37,7 @@ class DeviceCopies {
     std::int64_t number = 0;
     std::size_t next = 0;
     return rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {
-      const bool counts = computes(*first);
+      const bool counts = is_compute_op(*first);
       for (; counts && next < due_.size() && due_[next].before == number; ++next) {
         const Op reader = due_[next].reader;
         out.push_back(op_of(OpKind::prefetch, reader.stage, reader.microbatch,
@@ -70,7 +72,7 @@ class DeviceCopies {
   void find(const std::vector<Op>& list, int ahead) {
     std::int64_t number = 0;
     for (const Op op : list) {
-      if (!computes(op)) continue;
+      if (!is_compute_op(op)) continue;
       if (stages_[op.stage]) find_copy(op, number, ahead);
       if (!op.overlapped) ++number;
     }

@@ -17,8 +17,8 @@ namespace stageline {
 namespace {
 
 const std::string request_name = "the request";
-constexpr std::int64_t most_devices = 4096;
-constexpr std::int64_t most_microbatches = std::int64_t{1} << 26U;
+constexpr std::int64_t most_asked_devices = 4096;
+constexpr std::int64_t most_asked_microbatches = std::int64_t{1} << 26U;
 constexpr std::int64_t most_steps = std::int64_t{1} << 20U;
 
 // The value as JSON text, with its digits as they were written.
@@ -101,8 +101,8 @@ class RequestReader {
     setting.cluster.cluster = name_or_object("cluster");
     read_links(setting.cluster);
     setting.devices = devices();
-    setting.microbatches = whole("microbatches", most_microbatches);
-    setting.microbatch_size = whole("microbatch_size", most_microbatches);
+    setting.microbatches = whole("microbatches", most_asked_microbatches);
+    setting.microbatch_size = whole("microbatch_size", most_asked_microbatches);
     setting.profile_batch = whole("profile_batch", std::numeric_limits<int>::max());
     setting.steps = whole("steps", most_steps);
     read_partitions(setting);
@@ -167,7 +167,7 @@ class RequestReader {
   Degrees degrees() const {
     Degrees degrees;
     const auto degree = [&](std::string_view key, int& value) {
-      if (const int given = whole(key, most_devices)) value = given;
+      if (const int given = whole(key, most_asked_devices)) value = given;
     };
     degree("tp", degrees.tensor);
     degree("cp", degrees.context);
@@ -227,7 +227,7 @@ class RequestReader {
     if (const auto text = node_.find("offload")) {
       setting.offloading = parse_offloading(text->text(), "\"offload\"");
     }
-    if (const int ahead = whole("prefetch", most_microbatches); ahead > 0) {
+    if (const int ahead = whole("prefetch", most_asked_microbatches); ahead > 0) {
       setting.offloading.ahead = ahead;
     }
   }
@@ -249,10 +249,10 @@ class RequestReader {
   std::vector<int> devices() const {
     const auto found = node_.find("devices");
     if (!found) return {};
-    if (!found->is_list()) return {static_cast<int>(found->whole(1, most_devices))};
+    if (!found->is_list()) return {static_cast<int>(found->whole(1, most_asked_devices))};
     std::vector<int> counts;
     for (const JsonNode& item : found->items()) {
-      counts.push_back(static_cast<int>(item.whole(1, most_devices)));
+      counts.push_back(static_cast<int>(item.whole(1, most_asked_devices)));
     }
     return counts;
   }

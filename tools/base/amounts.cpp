@@ -16,8 +16,9 @@ struct Unit {
   std::string_view suffix;
 };
 constexpr std::array counts{Unit{1e12, "T"}, Unit{1e9, "B"}, Unit{1e6, "M"}, Unit{1e3, "k"}};
-constexpr std::array joules_of{Unit{1e12, "TJ"}, Unit{1e9, "GJ"},  Unit{1e6, "MJ"}, Unit{1e3, "kJ"},
-                               Unit{1, "J"},     Unit{1e-3, "mJ"}, Unit{1e-6, "µJ"}};
+constexpr std::array joule_units{Unit{1e12, "TJ"}, Unit{1e9, "GJ"}, Unit{1e6, "MJ"},
+                                 Unit{1e3, "kJ"},  Unit{1, "J"},    Unit{1e-3, "mJ"},
+                                 Unit{1e-6, "µJ"}};
 
 constexpr double least_dollars = 1e-9;
 
@@ -47,7 +48,7 @@ std::string dollars_text(double dollars) {
 }
 
 std::string joules_text(double joules) {
-  for (const Unit& unit : joules_of) {
+  for (const Unit& unit : joule_units) {
     if (reaches(joules, unit)) return fmt::format("{:.4g} {}", in_unit(joules, unit), unit.suffix);
   }
   return fmt::format("{:.4g} J", joules);

@@ -13,17 +13,17 @@
 namespace stageline {
 namespace {
 
-using Cells = std::vector<std::string>;
+using TextCells = std::vector<std::string>;
 using Indices = std::vector<std::size_t>;  // of columns, from left to right
 
 constexpr int gap = 2;           // blanks between columns
 constexpr int least_prose = 20;  // the narrowest column of sentences
 constexpr int least_name = 8;    // the narrowest first column
 
-std::vector<int> widths_of(const std::vector<Column>& columns, const std::vector<Cells>& rows) {
+std::vector<int> widths_of(const std::vector<Column>& columns, const std::vector<TextCells>& rows) {
   std::vector<int> widths;
   for (const Column& column : columns) widths.push_back(columns_of(column.title));
-  for (const Cells& row : rows) {
+  for (const TextCells& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i)
       widths[i] = std::max(widths[i], columns_of(row[i]));
   }
@@ -37,8 +37,8 @@ int width_of(const Indices& shown, const std::vector<int>& widths) {
 }
 
 // The lines of one cell of sentences.
-Cells lines_of(const std::string& cell, int width) {
-  Cells lines;
+TextCells lines_of(const std::string& cell, int width) {
+  TextCells lines;
   const std::string text = wrapped(cell, width);
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -54,22 +54,22 @@ class Writer {
   Writer(const std::vector<Column>& columns, const Indices& shown, const std::vector<int>& widths)
       : columns_(columns), shown_(shown), widths_(widths) {}
 
-  std::string write(const std::vector<Cells>& rows) const {
-    Cells titles;
-    Cells rule;
+  std::string write(const std::vector<TextCells>& rows) const {
+    TextCells titles;
+    TextCells rule;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       titles.push_back(columns_[i].title);
       rule.emplace_back();
       for (int k = 0; k < widths_[i]; ++k) rule.back() += "─";
     }
     std::string text = row_text(titles) + row_text(rule);
-    for (const Cells& row : rows) text += row_text(row);
+    for (const TextCells& row : rows) text += row_text(row);
     return text;
   }
 
  private:
-  std::string row_text(const Cells& row) const {
-    Cells cells;
+  std::string row_text(const TextCells& row) const {
+    TextCells cells;
     for (const std::size_t i : shown_) cells.push_back(i < row.size() ? row[i] : "");
     std::string text;
     if (columns_of(cells.front()) > widths_[shown_.front()]) {
@@ -88,7 +88,7 @@ class Writer {
     return text;
   }
 
-  std::string line_text(const Cells& cells) const {
+  std::string line_text(const TextCells& cells) const {
     std::string line;
     for (std::size_t k = 0; k < cells.size(); ++k) {
       const std::size_t i = shown_[k];
@@ -136,7 +136,7 @@ std::vector<Indices> bands_of(const std::vector<Column>& columns, const Indices&
   return bands;
 }
 
-std::string text_of(const std::vector<Column>& columns, const std::vector<Cells>& rows,
+std::string text_of(const std::vector<Column>& columns, const std::vector<TextCells>& rows,
                     const Indices& shown, std::vector<int> widths, int width) {
   if (shown.empty()) return "";
   const int whole = width_of(shown, widths);
@@ -155,8 +155,8 @@ std::string text_of(const std::vector<Column>& columns, const std::vector<Cells>
 }
 
 // Names of files are in cells: a newline in one must not end the row.
-std::vector<Cells> visible_rows(std::vector<Cells> rows) {
-  for (Cells& row : rows) {
+std::vector<TextCells> visible_rows(std::vector<TextCells> rows) {
+  for (TextCells& row : rows) {
     for (std::string& cell : row) cell = visible_cell(cell);
   }
   return rows;
@@ -178,14 +178,14 @@ Indices all_of(const std::vector<Column>& columns) {
 std::string table(const std::vector<Column>& given_columns,
                   const std::vector<std::vector<std::string>>& given_rows, int width) {
   const std::vector<Column> columns = visible_titles(given_columns);
-  const std::vector<Cells> rows = visible_rows(given_rows);
+  const std::vector<TextCells> rows = visible_rows(given_rows);
   return text_of(columns, rows, all_of(columns), widths_of(columns, rows), width);
 }
 
 FittedTable fitted_table(const std::vector<Column>& given_columns,
                          const std::vector<std::vector<std::string>>& given_rows, int width) {
   const std::vector<Column> columns = visible_titles(given_columns);
-  const std::vector<Cells> rows = visible_rows(given_rows);
+  const std::vector<TextCells> rows = visible_rows(given_rows);
   const std::vector<int> widths = widths_of(columns, rows);
   Indices shown = all_of(columns);
   FittedTable fitted;

@@ -15,15 +15,15 @@ constexpr int indent_of_rest = 2;
 constexpr int indent_of_text = 6;  // of an entry whose name leaves no room beside it
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+bool is_ascii_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
 // Whether a line may not end between two words.
 bool stick_together(std::string_view first, std::string_view second) {
   if (second == "·" || second == "%" || second == "×" || first == "→" || first == "±") return true;
   if (!is_digit(first.back())) return false;
-  if (is_letter(second.front()) && second.size() <= 3) return true;  // "20.06 s"
+  if (is_ascii_letter(second.front()) && second.size() <= 3) return true;  // "20.06 s"
   return second.size() >= 3 && std::all_of(second.begin(), second.begin() + 3, is_digit) &&
-         (second.size() == 3 || !is_letter(second[3]));  // "12 480"
+         (second.size() == 3 || !is_ascii_letter(second[3]));  // "12 480"
 }
 
 // The words up to the next place where a line may end, and the blanks before them.
@@ -129,7 +129,7 @@ std::string wrapped(const std::string& text, int width) {
 std::string shell_word(const std::string& text) {
   constexpr std::string_view harmless = "@%+=:,./-_";
   const bool plain = std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_letter(c) || is_digit(c) || harmless.find(c) != std::string_view::npos;
+    return is_ascii_letter(c) || is_digit(c) || harmless.find(c) != std::string_view::npos;
   });
   if (plain && !text.empty()) return text;
   std::string word = "'";
@@ -143,7 +143,7 @@ std::string markdown_line(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     const char next = i + 1 < text.size() ? text[i + 1] : ' ';
-    const bool entity = c == '&' && (next == '#' || is_letter(next));
+    const bool entity = c == '&' && (next == '#' || is_ascii_letter(next));
     if (entity || markup.find(c) != std::string_view::npos) out += '\\';
     out += c == '\n' ? ' ' : c;
   }

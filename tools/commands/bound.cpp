@@ -154,7 +154,7 @@ int run_bound(const CommonFlags& flags) {
   return 0;
 }
 
-void add(Flags command) {
+void add_bound(Flags command) {
   const auto flags = std::make_shared<CommonFlags>();
   add_problem_flags(command, *flags, Many::no, Many::no, Given::no);
   add_output_flags(command, *flags);
@@ -169,7 +169,7 @@ void add(Flags command) {
 
 extern const Command bound_command;
 const Command bound_command = {
-    "bound", "The exact steady pace of a schedule, the cycle that limits it, and lower bounds", add,
-    ""};
+    "bound", "The exact steady pace of a schedule, the cycle that limits it, and lower bounds",
+    add_bound, ""};
 
 }  // namespace stageline

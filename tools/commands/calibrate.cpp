@@ -154,7 +154,7 @@ int run(const CalibrateFlags& flags) {
   }
 }
 
-void add(Flags command) {
+void add_calibrate(Flags command) {
   const auto flags = std::make_shared<CalibrateFlags>();
   command.option("POINTS", flags->points,
                  "a CSV file of measured training steps, one a row; - is standard input");
@@ -197,6 +197,7 @@ void add(Flags command) {
 
 extern const Command calibrate_command;
 const Command calibrate_command = {
-    "calibrate", "Fit the rates of a chip to measured training steps of language models", add, ""};
+    "calibrate", "Fit the rates of a chip to measured training steps of language models",
+    add_calibrate, ""};
 
 }  // namespace stageline

@@ -150,7 +150,7 @@ int run_compare(const CompareFlags& flags) {
   return answer;
 }
 
-void add(Flags command) {
+void add_compare(Flags command) {
   const auto flags = std::make_shared<CompareFlags>();
   add_compare_flags(command, *flags);
   add_why_flag(
@@ -188,7 +188,7 @@ void add(Flags command) {
 
 extern const Command compare_command;
 const Command compare_command = {
-    "compare", "Compare schedules: step time, bubbles, memory, staleness, and which one wins", add,
-    ""};
+    "compare", "Compare schedules: step time, bubbles, memory, staleness, and which one wins",
+    add_compare, ""};
 
 }  // namespace stageline

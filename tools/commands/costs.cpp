@@ -89,7 +89,7 @@ void costs(const CostsFlags& flags) {
   print_wrapped(against_report(first.model, second.model, second.notes, options));
 }
 
-void add(Flags command) {
+void add_costs(Flags command) {
   const auto flags = std::make_shared<CostsFlags>();
   add_trace_flags(command, flags->common);
   add_batch_size_flag(command, flags->common);
@@ -124,6 +124,6 @@ void add(Flags command) {
 
 extern const Command costs_command;
 const Command costs_command = {
-    "costs", "The costs of the layers of a trace, or how two traces differ", add, ""};
+    "costs", "The costs of the layers of a trace, or how two traces differ", add_costs, ""};
 
 }  // namespace stageline

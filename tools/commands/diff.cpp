@@ -58,15 +58,15 @@ Side read_side(const std::vector<Content>& files, bool quiet) {
   return side;
 }
 
-std::vector<Content> read_all(const std::vector<std::string>& files) {
+std::vector<Content> read_both(const std::vector<std::string>& files) {
   std::vector<Content> contents;
   for (const std::string& file : files) contents.push_back(read_content(file));
   return contents;
 }
 
 std::vector<Side> read_sides(const DiffFlags& flags) {
-  std::vector<std::vector<Content>> sides = sides_of(read_all(flags.files));
-  if (!flags.second.empty()) sides.push_back(read_all(flags.second));
+  std::vector<std::vector<Content>> sides = sides_of(read_both(flags.files));
+  if (!flags.second.empty()) sides.push_back(read_both(flags.second));
   if (sides.size() != 2) {
     throw UsageError(fmt::format(
         "diff takes two programs or timelines, and there {} {}; profiles of one run that follow "
@@ -185,7 +185,7 @@ int run(const DiffFlags& flags) {
   return report.diff.equal() ? 0 : 1;
 }
 
-void add(Flags command) {
+void add_diff(Flags command) {
   const auto flags = std::make_shared<DiffFlags>();
   command
       .option("FILE", flags->files,
@@ -220,7 +220,7 @@ void add(Flags command) {
 
 extern const Command diff_command;
 const Command diff_command = {
-    "diff", "Where two programs, or the orders of two timelines, differ, and at what cost", add,
-    ""};
+    "diff", "Where two programs, or the orders of two timelines, differ, and at what cost",
+    add_diff, ""};
 
 }  // namespace stageline

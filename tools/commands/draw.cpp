@@ -191,7 +191,7 @@ void draw(const DrawFlags& flags) {
   }
 }
 
-void add(Flags command) {
+void add_draw(Flags command) {
   const auto flags = std::make_shared<DrawFlags>();
   add_case_flags(command, flags->common);
   add_degree_flags(command, flags->common);
@@ -255,6 +255,6 @@ void add(Flags command) {
 extern const Command draw_command;
 const Command draw_command = {
     "draw", "Draw the space-time diagram of schedules as text, SVG, PDF, PNG, HTML or Chrome trace",
-    add, ""};
+    add_draw, ""};
 
 }  // namespace stageline

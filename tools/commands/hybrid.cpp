@@ -146,7 +146,7 @@ int run_hybrid(const HybridFlags& flags) {
   return 0;
 }
 
-void add(Flags command) {
+void add_hybrid(Flags command) {
   const auto flags = std::make_shared<HybridFlags>();
   add_case_flags(command, flags->common, Many::no, Many::no, Given::no);
   command.find("--schedule")
@@ -174,6 +174,6 @@ void add(Flags command) {
 extern const Command hybrid_command;
 const Command hybrid_command = {
     "hybrid", "Time and speed-up of training that is pipelined first and then runs on one device",
-    add, ""};
+    add_hybrid, ""};
 
 }  // namespace stageline

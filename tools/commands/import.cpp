@@ -36,7 +36,7 @@ void import_trace(const ImportFlags& flags) {
   if (!no_effect.empty()) print_wrapped("note: " + no_effect + "\n");
 }
 
-void add(Flags command) {
+void add_import(Flags command) {
   const auto flags = std::make_shared<ImportFlags>();
   add_trace_flags(command, flags->common);
   add_calibration_flag(command, flags->common);
@@ -56,6 +56,6 @@ void add(Flags command) {
 
 extern const Command import_command;
 const Command import_command = {
-    "import", "Convert a profile (PipeDream graph.txt) to a native trace", add, ""};
+    "import", "Convert a profile (PipeDream graph.txt) to a native trace", add_import, ""};
 
 }  // namespace stageline

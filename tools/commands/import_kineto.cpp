@@ -93,7 +93,7 @@ void import_kineto(const KinetoFlags& flags) {
   for (const std::string& note : models[0].provenance.notes) print_wrapped("note: " + note + "\n");
 }
 
-void add(Flags command) {
+void add_import_kineto(Flags command) {
   const auto flags = std::make_shared<KinetoFlags>();
   command.option("PROFILE", flags->files, "one per rank, gzip or plain").required();
   command
@@ -128,7 +128,7 @@ void add(Flags command) {
 extern const Command import_kineto_command;
 const Command import_kineto_command = {
     "kineto",
-    "Convert profiles of a pipelined run by PyTorch's profiler to its costs and its program", add,
-    "import"};
+    "Convert profiles of a pipelined run by PyTorch's profiler to its costs and its program",
+    add_import_kineto, "import"};
 
 }  // namespace stageline

@@ -210,7 +210,7 @@ void import_nccl_tests(const NcclTestsFlags& flags) {
       fmt::format("wrote {}: put its \"collectives\" into your cluster file\n", flags.out));
 }
 
-void add(Flags command) {
+void add_import_nccl_tests(Flags command) {
   const auto flags = std::make_shared<NcclTestsFlags>();
   command.option("LOG", flags->files, "what all_reduce_perf, all_gather_perf, … printed")
       .required();
@@ -236,7 +236,7 @@ void add(Flags command) {
 
 extern const Command import_nccl_tests_command;
 const Command import_nccl_tests_command = {
-    "nccl-tests", "Fit latencies and bandwidths of collectives to the output of nccl-tests", add,
-    "import"};
+    "nccl-tests", "Fit latencies and bandwidths of collectives to the output of nccl-tests",
+    add_import_nccl_tests, "import"};
 
 }  // namespace stageline

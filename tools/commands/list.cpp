@@ -151,7 +151,7 @@ std::string list_data() {
   return text;
 }
 
-void add(Flags command) {
+void add_list(Flags command) {
   command.footer("Example:\n  stageline list");
   command.runs([] {
     print_wrapped(list_schedulers() + list_partitioners() + list_models() + list_families() +
@@ -165,6 +165,6 @@ void add(Flags command) {
 extern const Command list_command;
 const Command list_command = {
     "list", "List schedules, partitioners, models, clusters, collectives, traces and data sets",
-    add, ""};
+    add_list, ""};
 
 }  // namespace stageline

@@ -131,7 +131,7 @@ int run_optimal(const OptimalFlags& flags) {
   return answer;
 }
 
-void add(Flags command) {
+void add_optimal(Flags command) {
   const auto flags = std::make_shared<OptimalFlags>();
   add_trace_flags(command, flags->common);
   command.option("--devices", flags->common.devices,
@@ -178,6 +178,7 @@ void add(Flags command) {
 
 extern const Command optimal_command;
 const Command optimal_command = {
-    "optimal", "The shortest order of a step under a limit of memory, with bound and gap", add, ""};
+    "optimal", "The shortest order of a step under a limit of memory, with bound and gap",
+    add_optimal, ""};
 
 }  // namespace stageline

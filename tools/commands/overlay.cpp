@@ -61,7 +61,7 @@ void run(const OverlayFlags& flags) {
   if (!flags.html.empty()) show("wrote {}\n", flags.html);
 }
 
-void add(Flags command) {
+void add_overlay(Flags command) {
   const auto flags = std::make_shared<OverlayFlags>();
   command
       .option("TIMELINE", flags->files,
@@ -98,6 +98,7 @@ void add(Flags command) {
 
 extern const Command overlay_command;
 const Command overlay_command = {
-    "overlay", "Compare two timelines of one pipeline, simulated or measured, op by op", add, ""};
+    "overlay", "Compare two timelines of one pipeline, simulated or measured, op by op",
+    add_overlay, ""};
 
 }  // namespace stageline

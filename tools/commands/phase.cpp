@@ -88,7 +88,7 @@ int run_phase(const PhaseFlags& flags) {
   return answer;
 }
 
-void add(Flags command) {
+void add_phase(Flags command) {
   const auto flags = std::make_shared<PhaseFlags>();
   add_setting_flags(command, flags->settings, "a trace, as compare takes it");
   command.find("--schedule")
@@ -126,6 +126,7 @@ void add(Flags command) {
 
 extern const Command phase_command;
 const Command phase_command = {
-    "phase", "Which schedule wins where: a map over two settings, refined at its borders", add, ""};
+    "phase", "Which schedule wins where: a map over two settings, refined at its borders",
+    add_phase, ""};
 
 }  // namespace stageline

@@ -307,7 +307,7 @@ int run_plan(const PlanFlags& flags) {
   return answer;
 }
 
-void add(Flags command) {
+void add_plan(Flags command) {
   const auto flags = std::make_shared<PlanFlags>();
   CommonFlags& common = flags->common;
   add_trace_flags(command, common);
@@ -387,7 +387,7 @@ void add(Flags command) {
 extern const Command plan_command;
 const Command plan_command = {
     "plan",
-    "What to do instead: searches schedules, degrees, micro-batches, recomputation and cuts", add,
-    ""};
+    "What to do instead: searches schedules, degrees, micro-batches, recomputation and cuts",
+    add_plan, ""};
 
 }  // namespace stageline

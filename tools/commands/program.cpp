@@ -180,7 +180,7 @@ void print_program(const ProgramFlags& flags, Flags command) {
   say(said, flags.common.quiet);
 }
 
-void add(Flags command) {
+void add_program(Flags command) {
   const auto flags = std::make_shared<ProgramFlags>();
   add_problem_flags(command, flags->common);
   command.find("--steps").describe(
@@ -261,6 +261,6 @@ void add(Flags command) {
 
 extern const Command program_command;
 const Command program_command = {
-    "program", "Print a schedule as a program, convert a program, or check it", add, ""};
+    "program", "Print a schedule as a program, convert a program, or check it", add_program, ""};
 
 }  // namespace stageline

@@ -100,7 +100,7 @@ int published(const PublishedFlags& flags) {
   return 0;
 }
 
-void add(Flags command) {
+void add_published(Flags command) {
   const auto flags = std::make_shared<PublishedFlags>();
   command
       .option("POINTS", flags->points,
@@ -128,7 +128,7 @@ void add(Flags command) {
 
 extern const Command published_command;
 const Command published_command = {
-    "published", "Predict published measurements of training runs, and report the deviations", add,
-    ""};
+    "published", "Predict published measurements of training runs, and report the deviations",
+    add_published, ""};
 
 }  // namespace stageline

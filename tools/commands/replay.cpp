@@ -77,7 +77,7 @@ int replay(const ReplayFlags& flags) {
   return worse.empty() ? 0 : 1;
 }
 
-void add(Flags command) {
+void add_replay(Flags command) {
   const auto flags = std::make_shared<ReplayFlags>();
   command
       .option("EVIDENCE", flags->evidence,
@@ -107,6 +107,7 @@ void add(Flags command) {
 
 extern const Command replay_command;
 const Command replay_command = {
-    "replay", "Predict stored measurements of real runs again, and report the errors", add, ""};
+    "replay", "Predict stored measurements of real runs again, and report the errors", add_replay,
+    ""};
 
 }  // namespace stageline

@@ -46,7 +46,7 @@ int run_report(const CompareFlags& flags) {
   return answer;
 }
 
-void add(Flags command) {
+void add_report(Flags command) {
   const auto flags = std::make_shared<CompareFlags>();
   flags->html = "stageline-report.html";
   add_compare_flags(command, *flags);
@@ -70,7 +70,7 @@ void add(Flags command) {
 
 extern const Command report_command;
 const Command report_command = {
-    "report", "One page with everything: ranking, tables, diagrams, causes, sensitivities", add,
-    ""};
+    "report", "One page with everything: ranking, tables, diagrams, causes, sensitivities",
+    add_report, ""};
 
 }  // namespace stageline

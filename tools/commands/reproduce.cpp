@@ -47,7 +47,7 @@ void run_reproduce(const ReproduceFlags& flags) {
   show("{}", report_text(sections));
 }
 
-void add(Flags command) {
+void add_reproduce(Flags command) {
   const auto flags = std::make_shared<ReproduceFlags>();
   command.writes_also(
       command
@@ -75,6 +75,6 @@ void add(Flags command) {
 extern const Command reproduce_command;
 const Command reproduce_command = {
     "reproduce", "The published tables of stale weights, LayerPipe and PipeFB, ours beside theirs",
-    add, ""};
+    add_reproduce, ""};
 
 }  // namespace stageline

@@ -83,7 +83,7 @@ int run_sensitivity(const SensitivityFlags& flags) {
   return answer;
 }
 
-void add(Flags command) {
+void add_sensitivity(Flags command) {
   const auto flags = std::make_shared<SensitivityFlags>();
   add_case_flags(command, flags->common);
   add_degree_flags(command, flags->common);
@@ -109,7 +109,7 @@ void add(Flags command) {
 
 extern const Command sensitivity_command;
 const Command sensitivity_command = {
-    "sensitivity", "What the step hangs on, and what faster ops, devices and links are worth", add,
-    ""};
+    "sensitivity", "What the step hangs on, and what faster ops, devices and links are worth",
+    add_sensitivity, ""};
 
 }  // namespace stageline

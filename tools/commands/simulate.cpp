@@ -119,7 +119,7 @@ struct SimulateFlags {
   PerturbationFlags perturbations;
 };
 
-constexpr std::int64_t usual_scenarios = 1000;
+constexpr std::int64_t usual_jitter_scenarios = 1000;
 
 void check_needs_why(const SimulateFlags& flags, bool why, bool uncertain) {
   if (why) return;
@@ -152,7 +152,8 @@ Waterfall explained(const Case& asked, const Outcome& outcome, CauseOrder order,
 
 int run_simulate(const SimulateFlags& flags) {
   const CommonFlags& common = flags.common;
-  const ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, false);
+  const ScenarioRequest scenarios =
+      scenarios_of(flags.perturbations, usual_jitter_scenarios, false);
   SettingRequest request = request_of(common);
   request.replicas_vary = !scenarios.perturbation.none();
   Setting setting = read_setting(request);
@@ -219,7 +220,7 @@ int run_simulate(const SimulateFlags& flags) {
   return answer;
 }
 
-void add(Flags command) {
+void add_simulate(Flags command) {
   const auto flags = std::make_shared<SimulateFlags>();
   add_case_flags(command, flags->common);
   add_degree_flags(command, flags->common);
@@ -237,7 +238,7 @@ void add(Flags command) {
                "from all work spread evenly to the real step, cause by cause: imbalance, fill and "
                "drain, dependency, messages, collectives, optimizer, copies, memory limit; with "
                "--full by device, with --jitter and the like of the mean step");
-  add_perturbation_flags(command, flags->perturbations, usual_scenarios);
+  add_perturbation_flags(command, flags->perturbations, usual_jitter_scenarios);
   add_html_flag(command, flags->html,
                 "write the whole result as one HTML page, to zoom and to ask, or - for stdout");
   add_svg_flag(command, flags->svg,
@@ -253,6 +254,6 @@ void add(Flags command) {
 }  // namespace
 
 extern const Command simulate_command;
-const Command simulate_command = {"simulate", "Simulate one schedule in full", add, ""};
+const Command simulate_command = {"simulate", "Simulate one schedule in full", add_simulate, ""};
 
 }  // namespace stageline

@@ -24,7 +24,7 @@ void staleness(const StalenessFlags& flags) {
   show("{}", staleness_text(evidence));
 }
 
-void add(Flags command) {
+void add_staleness(Flags command) {
   const auto flags = std::make_shared<StalenessFlags>();
   command
       .option("EVIDENCE", flags->evidence,
@@ -47,7 +47,7 @@ void add(Flags command) {
 
 extern const Command staleness_command;
 const Command staleness_command = {
-    "staleness", "The cost of stale weights in accuracy, from the runs of stageline-study", add,
-    ""};
+    "staleness", "The cost of stale weights in accuracy, from the runs of stageline-study",
+    add_staleness, ""};
 
 }  // namespace stageline

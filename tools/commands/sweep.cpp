@@ -98,7 +98,7 @@ std::vector<std::string> said_of(const SweepSpec& spec, const SweepCount& count)
 }
 
 // The settings of one scenario, as flags.
-int show(const SweepSpec& spec, const std::string& text) {
+int show_row(const SweepSpec& spec, const std::string& text) {
   const auto number = parse_scenario_number(spec, text);
   const std::vector<std::string> values = axis_values(spec, number);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -139,7 +139,7 @@ int run_command(const SweepFlags& flags) {
   }
   const Shard shard = flags.shard.empty() ? Shard{} : parse_shard(flags.shard, "--shard");
   if (!flags.show.empty()) {
-    return show(asked ? spec_of(flags.spec) : SweepFolder::open(flags.out).spec(), flags.show);
+    return show_row(asked ? spec_of(flags.spec) : SweepFolder::open(flags.out).spec(), flags.show);
   }
   std::optional<SweepSpec> spec;
   if (asked) {
@@ -187,7 +187,7 @@ int run_command(const SweepFlags& flags) {
   return 0;
 }
 
-void add(Flags command) {
+void add_sweep(Flags command) {
   const auto flags = std::make_shared<SweepFlags>();
   add_sweep_spec_flags(command, flags->spec);
   command.writes_also(
@@ -221,7 +221,7 @@ void add(Flags command) {
 
 extern const Command sweep_command;
 const Command sweep_command = {
-    "sweep", "Thousands of settings: a row each, on all cores and many machines, resumable", add,
-    ""};
+    "sweep", "Thousands of settings: a row each, on all cores and many machines, resumable",
+    add_sweep, ""};
 
 }  // namespace stageline

@@ -206,7 +206,7 @@ int run(const AccuracyFlags& flags) {
   return exit_code;
 }
 
-void add(Flags command) {
+void add_time_to_accuracy(Flags command) {
   const auto flags = std::make_shared<AccuracyFlags>();
   command
       .option("LOG", flags->logs,
@@ -244,6 +244,7 @@ void add(Flags command) {
 
 extern const Command time_to_accuracy_command;
 const Command time_to_accuracy_command = {
-    "time-to-accuracy", "Compare logs of stageline-train: accuracy over simulated time", add, ""};
+    "time-to-accuracy", "Compare logs of stageline-train: accuracy over simulated time",
+    add_time_to_accuracy, ""};
 
 }  // namespace stageline

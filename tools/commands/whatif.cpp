@@ -32,7 +32,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::size_t coloured = 6;  // curves of the picture
+constexpr std::size_t coloured_schedules = 6;  // curves of the picture
 
 struct WhatIfFlags {
   CommonFlags common;
@@ -48,7 +48,7 @@ struct WhatIfFlags {
   int threads = 0;
 };
 
-constexpr std::int64_t usual_scenarios = 10'000;
+constexpr std::int64_t usual_whatif_scenarios = 10'000;
 
 std::string words_of(double seconds) {
   if (seconds >= 2 * 86400) return fmt::format("{:.1f} days", seconds / 86400);
@@ -122,7 +122,7 @@ int run_whatif(const WhatIfFlags& flags) {
   // Items of --slow with a probability are drawn, the others hold in every scenario.
   UncertainSlow slow = split_slow(common.slow, "--slow");
   common.slow = slow.always;
-  ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios,
+  ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_whatif_scenarios,
                                            failures.has_value() || !slow.sometimes.empty());
   for (Slow& item : slow.sometimes) scenarios.perturbation.slow.push_back(std::move(item));
   scenarios.threads = flags.threads;
@@ -190,7 +190,7 @@ int run_whatif(const WhatIfFlags& flags) {
                                 run ? &*run : nullptr, stopped));
   }
   if (any_picture(flags.svg)) {
-    Chart chart = uncertainty_chart(rows, order, coloured);
+    Chart chart = uncertainty_chart(rows, order, coloured_schedules);
     chart.title = "Distribution of the step · " + setting.model.name;
     chart.subtitle = fmt::format("{} scenarios", rows[order.front()].steps->step.size());
     for (const std::string& note : said) chart.footnotes.push_back("Note: " + note + ".");
@@ -223,7 +223,7 @@ int run_whatif(const WhatIfFlags& flags) {
   return answer;
 }
 
-void add(Flags command) {
+void add_whatif(Flags command) {
   const auto flags = std::make_shared<WhatIfFlags>();
   add_case_flags(command, flags->common, Many::yes);
   command.find("--schedule")
@@ -231,7 +231,7 @@ void add(Flags command) {
   command.find("--devices").describe("number of devices; default: all of the cluster, or 4");
   add_degree_flags(command, flags->common);
   add_messages_flag(command, flags->common);
-  add_perturbation_flags(command, flags->perturbations, usual_scenarios);
+  add_perturbation_flags(command, flags->perturbations, usual_whatif_scenarios);
   command.option("--mtbf", flags->mtbf,
                  "mean time between failures of the whole run (8h), with --checkpoint");
   command.option("--checkpoint", flags->checkpoint, "what writing a checkpoint takes (60s)");
@@ -261,7 +261,7 @@ void add(Flags command) {
 
 extern const Command whatif_command;
 const Command whatif_command = {
-    "whatif", "The distribution of the step under jitter, slow devices, pauses and failures", add,
-    ""};
+    "whatif", "The distribution of the step under jitter, slow devices, pauses and failures",
+    add_whatif, ""};
 
 }  // namespace stageline

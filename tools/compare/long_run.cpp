@@ -14,7 +14,7 @@ namespace stageline {
 namespace {
 
 constexpr double most_failures = 1e9;
-constexpr std::size_t chunk = 64;  // scenarios of one call
+constexpr std::size_t call_scenarios = 64;  // scenarios of one call
 
 // Exponential waiting times of one scenario.
 class Waits {
@@ -98,19 +98,20 @@ std::optional<LongRun> long_run(const LongRunRequest& request) {
   }
   const auto count = static_cast<std::size_t>(request.scenarios);
   std::vector<Played> runs(count);
-  const std::size_t chunks = (count + chunk - 1) / chunk;
+  const std::size_t chunks = (count + call_scenarios - 1) / call_scenarios;
   std::vector<char> done(chunks);
   in_parallel(chunks, request.threads > 0 ? request.threads : available_cores(),
               [&](std::size_t c) {
                 if (request.stop != nullptr && request.stop->load()) return;
-                for (std::size_t k = c * chunk; k < std::min(count, (c + 1) * chunk); ++k) {
+                for (std::size_t k = c * call_scenarios;
+                     k < std::min(count, (c + 1) * call_scenarios); ++k) {
                   runs[k] = played(failures, share.interval, request.work,
                                    Waits(request.seed, k, failures.between));
                 }
                 done[c] = 1;
               });
   const auto missing = std::find(done.begin(), done.end(), 0);
-  runs.resize(std::min(count, static_cast<std::size_t>(missing - done.begin()) * chunk));
+  runs.resize(std::min(count, static_cast<std::size_t>(missing - done.begin()) * call_scenarios));
   if (runs.empty()) return std::nullopt;
   LongRun result;
   std::vector<double> times;

@@ -111,22 +111,22 @@ void name_sides(Overlay& overlay, const Recording& first, const Recording& secon
   overlay.second.word = !differ ? "second" : second.measured ? "measured" : "model";
 }
 
-struct Found {
+struct PlacedSpan {
   Span span;
   std::size_t device;
 };
-std::map<Op, Found> ops_of(const Timeline& timeline) {
-  std::map<Op, Found> ops;
+std::map<Op, PlacedSpan> ops_of(const Timeline& timeline) {
+  std::map<Op, PlacedSpan> ops;
   for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
     for (const Span& span : timeline.lanes[d * lane_kinds])
-      ops.emplace(plain(span.op), Found{span, d});
+      ops.emplace(plain(span.op), PlacedSpan{span, d});
   }
   return ops;
 }
 
 void pair_ops(Overlay& overlay) {
-  const std::map<Op, Found> first = ops_of(overlay.first.timeline);
-  const std::map<Op, Found> second = ops_of(overlay.second.timeline);
+  const std::map<Op, PlacedSpan> first = ops_of(overlay.first.timeline);
+  const std::map<Op, PlacedSpan> second = ops_of(overlay.second.timeline);
   std::size_t moved = 0;
   for (const auto& [op, found] : first) {
     const auto other = second.find(op);

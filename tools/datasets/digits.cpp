@@ -12,7 +12,7 @@
 namespace stageline {
 namespace {
 
-constexpr int side = 28;
+constexpr int digit_side = 28;
 
 struct Point {
   double x = 0;
@@ -122,7 +122,7 @@ class Warp {
     const double height = 18 * (1 + strength * random.between(-.3, .15));
     across_ = {cosine * width, sine * width};
     down_ = {(-sine - slant * cosine) * height, (cosine - slant * sine) * height};
-    middle_ = Point{side / 2., side / 2.} + strength * within(random, 3, 2.5);
+    middle_ = Point{digit_side / 2., digit_side / 2.} + strength * within(random, 3, 2.5);
     for (Point& bend : bends_) bend = strength * within(random, 2.2, 2.2);
   }
 
@@ -148,13 +148,13 @@ class Warp {
   std::array<Point, 9> bends_;
 };
 
-using Plane = std::array<std::array<double, side>, side>;  // ink, from 0 to 1; by row
+using Plane = std::array<std::array<double, digit_side>, digit_side>;  // ink, from 0 to 1; by row
 
 // Adds ink along the line where there is less yet; soft over one pixel at its edge.
 void ink(Plane& plane, const std::vector<Point>& line, double thickness, double darkness) {
   const double reach = thickness / 2 + .5;  // pixels
   const auto clamped = [](double value) {
-    return std::clamp(static_cast<int>(value), 0, side - 1);
+    return std::clamp(static_cast<int>(value), 0, digit_side - 1);
   };
   for (std::size_t i = 0; i + 1 < line.size(); ++i) {
     const Point from = line[i];
@@ -181,7 +181,8 @@ void ink(Plane& plane, const std::vector<Point>& line, double thickness, double 
 
 // Draws a short stroke that is not part of the digit.
 void stray(Plane& plane, RandomStream& random) {
-  const Point start = Point{side / 2., side / 2.} + within(random, side / 2., side / 2.);
+  const Point start =
+      Point{digit_side / 2., digit_side / 2.} + within(random, digit_side / 2., digit_side / 2.);
   const Point step = within(random, 6, 6);
   const Point turn = within(random, 4, 4);
   const double thickness = random.between(1, 2.2);
@@ -190,10 +191,10 @@ void stray(Plane& plane, RandomStream& random) {
       darkness);
 }
 
-void draw(RandomStream& random, int label, const DataOptions& options,
-          std::span<std::uint8_t> image) {
-  const double strength = static_cast<double>(options.at("warp")) / 100;
-  const auto noise = static_cast<double>(options.at("noise"));  // grey levels
+void draw_digit(RandomStream& random, int label, const DataOptions& digit_options,
+                std::span<std::uint8_t> image) {
+  const double strength = static_cast<double>(digit_options.at("warp")) / 100;
+  const auto noise = static_cast<double>(digit_options.at("noise"));  // grey levels
   const std::vector<Glyph>& ways = nth(alphabet(), label);
   const Glyph& glyph = ways[random.below(ways.size())];
   const Warp warp(random, strength);
@@ -213,7 +214,7 @@ void draw(RandomStream& random, int label, const DataOptions& options,
   }
 }
 
-constexpr std::array<DataOption, 5> options{{
+constexpr std::array<DataOption, 5> digit_options{{
     {"train", 1, 1'000'000, 6000, "training images"},
     {"test", 1, 1'000'000, 1000, "test images"},
     {"noise", 0, 255, 20, "deviation of the noise, in grey levels"},
@@ -223,10 +224,10 @@ constexpr std::array<DataOption, 5> options{{
 
 }  // namespace
 
-extern const DataKind digits_data{"digits", "digits",
-                                  "28x28 grey digits, drawn: bent strokes in noise", options,
-                                  [](const std::string&, const DataOptions& values) {
-                                    return drawn_parts({1, side, side, 10, {}, {}}, values, draw);
-                                  }};
+extern const DataKind digits_data{
+    "digits", "digits", "28x28 grey digits, drawn: bent strokes in noise", digit_options,
+    [](const std::string&, const DataOptions& values) {
+      return drawn_parts({1, digit_side, digit_side, 10, {}, {}}, values, draw_digit);
+    }};
 
 }  // namespace stageline

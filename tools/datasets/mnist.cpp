@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-constexpr int classes = 10;
+constexpr int mnist_classes = 10;
 constexpr std::uint32_t image_magic = 0x803;
 constexpr std::uint32_t label_magic = 0x801;
 
@@ -75,7 +75,7 @@ Dataset read_part(const std::string& folder, const std::string& part) {
   constexpr std::size_t image_head = 16;
   check_head(images, image_head, image_magic, "images");
   const std::uint32_t count = word_at(images, 4);
-  Dataset set{1, 0, 0, classes, {}, {}};
+  Dataset set{1, 0, 0, mnist_classes, {}, {}};
   for (const std::size_t byte : {std::size_t{8}, std::size_t{12}}) {
     constexpr std::uint32_t most = 1024;  // pixels
     const std::uint32_t pixels = word_at(images, byte);
@@ -104,21 +104,21 @@ Dataset read_part(const std::string& folder, const std::string& part) {
   set.pixels.assign(images.bytes.begin() + image_head, images.bytes.end());
   set.labels.assign(labels.bytes.begin() + label_head, labels.bytes.end());
   for (std::size_t i = 0; i < set.size(); ++i) {
-    if (set.labels[i] >= classes) {
+    if (set.labels[i] >= mnist_classes) {
       refuse(labels, label_head + i,
              fmt::format("the label of image {} is {}; labels are from 0 to {}", i, set.labels[i],
-                         classes - 1));
+                         mnist_classes - 1));
     }
   }
   return set;
 }
 
-constexpr std::array<DataOption, 2> options{{
+constexpr std::array<DataOption, 2> mnist_options{{
     {"train", 1, UINT32_MAX, 0, "training images, the first of the file"},
     {"test", 1, UINT32_MAX, 0, "test images, the first of the file"},
 }};
 
-DataParts open(const std::string& folder, const DataOptions&) {
+DataParts open_mnist(const std::string& folder, const DataOptions&) {
   DataParts parts{read_part(folder, "train"), read_part(folder, "t10k")};
   if (parts.train.height != parts.test.height || parts.train.width != parts.test.width) {
     throw TraceError(
@@ -134,6 +134,6 @@ DataParts open(const std::string& folder, const DataOptions&) {
 extern const DataKind mnist_data{
     "mnist", "mnist:FOLDER",
     "MNIST's handwritten digits (LeCun et al. 1998), or what has the form of its four files",
-    options, open};
+    mnist_options, open_mnist};
 
 }  // namespace stageline

@@ -12,7 +12,7 @@
 namespace stageline {
 namespace {
 
-constexpr int side = 32;
+constexpr int texture_side = 32;
 
 // A wave of period 1 made of parabolas, which approximate a sine: from 0 to 1.
 double wave(double x) {
@@ -186,30 +186,31 @@ std::array<Colour, 2> two_colours(RandomStream& random) {
   return colours;
 }
 
-void draw(RandomStream& random, int label, const DataOptions& options,
-          std::span<std::uint8_t> image) {
-  const auto noise = static_cast<double>(options.at("noise"));  // grey levels
-  const double warp = static_cast<double>(options.at("warp")) / 100;
-  const double most_mixed = static_cast<double>(options.at("mix")) / 100;
+void draw_texture(RandomStream& random, int label, const DataOptions& texture_options,
+                  std::span<std::uint8_t> image) {
+  const auto noise = static_cast<double>(texture_options.at("noise"));  // grey levels
+  const double warp = static_cast<double>(texture_options.at("warp")) / 100;
+  const double most_mixed = static_cast<double>(texture_options.at("mix")) / 100;
   const Texture own(random, static_cast<Surface>(label), warp);
   const Texture other(random, static_cast<Surface>(random.below(10)), warp);
   const double mixed = random.between(0, most_mixed);
   const auto [low, high] = two_colours(random);
-  const double slope_x = random.between(-1.2, 1.2);  // light from one side, grey levels a pixel
+  const double slope_x =
+      random.between(-1.2, 1.2);  // light from one texture_side, grey levels a pixel
   const double slope_y = random.between(-1.2, 1.2);
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) {
+  for (int y = 0; y < texture_side; ++y) {
+    for (int x = 0; x < texture_side; ++x) {
       const double height = (1 - mixed) * own(x, y) + mixed * other(x, y);
-      const double light = slope_x * (x - side / 2.) + slope_y * (y - side / 2.);
+      const double light = slope_x * (x - texture_side / 2.) + slope_y * (y - texture_side / 2.);
       for (std::size_t c = 0; c < 3; ++c) {
-        image[c * side * side + as_size(side * y + x)] =
+        image[c * texture_side * texture_side + as_size(texture_side * y + x)] =
             to_byte(low[c] + height * (high[c] - low[c]) + light + noise * random.bell());
       }
     }
   }
 }
 
-constexpr std::array<DataOption, 6> options{{
+constexpr std::array<DataOption, 6> texture_options{{
     {"train", 1, 1'000'000, 4000, "training images"},
     {"test", 1, 1'000'000, 1000, "test images"},
     {"noise", 0, 255, 12, "deviation of the noise, in levels of a colour"},
@@ -220,10 +221,10 @@ constexpr std::array<DataOption, 6> options{{
 
 }  // namespace
 
-extern const DataKind textures_data{"textures", "textures",
-                                    "32x32 colour surfaces of ten kinds, drawn", options,
-                                    [](const std::string&, const DataOptions& values) {
-                                      return drawn_parts({3, side, side, 10, {}, {}}, values, draw);
-                                    }};
+extern const DataKind textures_data{
+    "textures", "textures", "32x32 colour surfaces of ten kinds, drawn", texture_options,
+    [](const std::string&, const DataOptions& values) {
+      return drawn_parts({3, texture_side, texture_side, 10, {}, {}}, values, draw_texture);
+    }};
 
 }  // namespace stageline

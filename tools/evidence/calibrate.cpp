@@ -28,7 +28,7 @@ double mean_rate(const Cluster& cluster) {
 
 std::vector<Observation> observations_of(const Evidence& evidence) {
   Evidence plain = evidence;  // as if nothing had been fitted
-  plain.cluster = calibrated(plain.cluster, {});
+  plain.cluster = calibrated(plain.cluster, DeviceFit{});
   std::vector<Observation> all;
   for (const MeasuredCase& measured : plain.cases) {
     if (measured.held_out) continue;

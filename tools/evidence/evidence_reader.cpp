@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::string_view format_name = "stageline-evidence 1";
+constexpr std::string_view evidence_format = "stageline-evidence 1";
 constexpr std::int64_t most = std::numeric_limits<int>::max();
 
 int count_of(const JsonNode& node) { return static_cast<int>(node.whole(1, most)); }
@@ -156,9 +156,9 @@ Evidence read_evidence(const std::string& text, const std::string& file) {
   const JsonValue tree = parse_json(text, file);
   const JsonNode root(tree, "", file);
   if (root.kind() != JsonKind::object) root.refuse("evidence is one JSON object");
-  if (const std::string format = root.at("format").text(); format != format_name) {
+  if (const std::string format = root.at("format").text(); format != evidence_format) {
     root.at("format").refuse(
-        fmt::format("evidence has \"{}\" here, not {}", format_name, in_quotes(format)));
+        fmt::format("evidence has \"{}\" here, not {}", evidence_format, in_quotes(format)));
   }
   root.check_keys(
       {"format", "cluster", "traces", "cases"},

@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-constexpr const char* format_name = "stageline-perturbation 1";
+constexpr const char* perturbation_format = "stageline-perturbation 1";
 
 double within(const JsonNode& node, double least, double most) {
   const double value = node.number();
@@ -58,9 +58,9 @@ Perturbation read_perturbation(const std::string& text, const std::string& file)
   const JsonValue value = parse_json(text, file);
   const JsonNode root(value, "", file);
   const JsonNode format = root.at("format");
-  if (const std::string name = format.text(); name != format_name) {
-    format.refuse(
-        fmt::format("a perturbation has \"{}\" here, not {}", format_name, in_quotes(name)));
+  if (const std::string name = format.text(); name != perturbation_format) {
+    format.refuse(fmt::format("a perturbation has \"{}\" here, not {}", perturbation_format,
+                              in_quotes(name)));
   }
   root.check_keys({"format"}, {"seed", "jitter", "slow", "pauses"});
   Perturbation result;

@@ -94,7 +94,7 @@ Notes write_chakra_files(const Export& what) {
 }
 
 // In the order of messages and help. The first one reads what none recognises.
-constexpr ProgramFormat formats[] = {
+constexpr ProgramFormat program_table[] = {
     {"slp", "our own text", false, false, write_own, is_own, read_own},
     {"pytorch", "PyTorch's schedule CSV, compute only", false, true,
      write_pytorch<PytorchForm::compute_only>, looks_like_pytorch_schedule, read_pytorch},
@@ -107,7 +107,7 @@ constexpr ProgramFormat formats[] = {
 };
 
 const ProgramFormat* format_of(std::string_view beginning) {
-  for (const ProgramFormat& format : formats) {
+  for (const ProgramFormat& format : program_table) {
     if (format.recognises != nullptr && format.recognises(beginning)) return &format;
   }
   return nullptr;
@@ -119,7 +119,7 @@ Program read_program(const std::string& path, bool quiet, TextPlaces* places) {
   const std::string text = read_text(path);
   try {
     const ProgramFormat* const format = format_of(text);
-    ReadProgram read = (format == nullptr ? formats[0] : *format).read(text, places);
+    ReadProgram read = (format == nullptr ? program_table[0] : *format).read(text, places);
     // Standard error may be closed or full: then the notes are lost.
     for (const std::string& note : read.notes) {
       if (!quiet)
@@ -173,11 +173,11 @@ Model cut_by_layout(Model model, const std::string& partition) {
   return with_empty_stages(text, std::move(model));
 }
 
-std::span<const ProgramFormat> program_formats() { return formats; }
+std::span<const ProgramFormat> program_formats() { return program_table; }
 
 const ProgramFormat& parse_program_format(const std::string& text) {
   std::vector<std::string> names;
-  for (const ProgramFormat& format : formats) {
+  for (const ProgramFormat& format : program_table) {
     if (format.name == text) return format;
     names.emplace_back(format.name);
   }

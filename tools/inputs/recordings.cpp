@@ -107,7 +107,7 @@ Recording of_chrome(const std::vector<Content>& files) {
 }
 
 // The first that recognises a file reads it.
-constexpr RecordingFormat formats[] = {
+constexpr RecordingFormat recording_table[] = {
     {"outcome", "of simulate --json --timeline", false, is_outcome, of_outcome},
     {"kineto", "profiles of PyTorch", true, is_kineto, of_profiles},
     {"chrome", "a Chrome trace", false, is_chrome, of_chrome},
@@ -130,14 +130,14 @@ void check_length(const std::string& file) {
 
 }  // namespace
 
-std::span<const RecordingFormat> recording_formats() { return formats; }
+std::span<const RecordingFormat> recording_formats() { return recording_table; }
 
 Content read_content(const std::string& file) {
   check_length(file);
   Content content{
       {file, without_mark(unpacked(read_file(file, FileHolds::text_or_gzip), file), file)},
       nullptr};
-  for (const RecordingFormat& format : formats) {
+  for (const RecordingFormat& format : recording_table) {
     if (!format.recognises(content.named.text)) continue;
     content.format = &format;
     break;

@@ -21,9 +21,9 @@
 namespace stageline {
 namespace {
 
-constexpr std::int64_t most_microbatches = 1 << 16;
-constexpr int most_sizes = 6;  // of micro-batches
-constexpr int most_cuts = 4;   // of the promising ones
+constexpr std::int64_t most_new_microbatches = 1 << 16;
+constexpr int most_sizes = 6;     // of micro-batches
+constexpr int most_new_cuts = 4;  // of the promising ones
 
 // Knobs whose values change what is held at a time, and not what is trained.
 constexpr std::array memory_knobs{"limit",  "chunks",  "waves",    "group",     "policy",
@@ -164,7 +164,7 @@ class Changes {
       if (batch % size != 0) continue;
       ++sizes;
       const std::int64_t count = std::int64_t{from_.shape.microbatches} * (batch / size);
-      if (count > most_microbatches) return;
+      if (count > most_new_microbatches) return;
       Candidate smaller = from_;
       smaller.shape.microbatch_size = size;
       smaller.shape.microbatches = static_cast<int>(count);
@@ -253,7 +253,7 @@ class Changes {
   void promising() {
     std::vector<std::string> texts;
     try {
-      texts = promising_cuts(asked_, most_cuts);
+      texts = promising_cuts(asked_, most_new_cuts);
     } catch (const UsageError&) {  // the schedule cuts by itself, or there are fewer layers
     }
     for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -306,7 +306,7 @@ class Changes {
           if (count % 2 != 0) break;
           count /= 2;
         }
-        if (count > most_microbatches || other.shape.devices() > limits_.most_devices) break;
+        if (count > most_new_microbatches || other.shape.devices() > limits_.most_devices) break;
         if (degrees.pipeline > static_cast<int>(asked_.model.layers.size())) break;
         // A pipeline alone is judged without the groups of a cluster and their reserve of memory:
         // a change does not give that reserve away. Tensor parallelism takes it.

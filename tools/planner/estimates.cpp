@@ -12,7 +12,7 @@ namespace stageline {
 namespace {
 
 // Beyond what is likely to fit: how many times as long what does not is taken to be.
-constexpr double does_not_fit = 100;
+constexpr double too_large_factor = 100;
 /// The same of schedules that take long to make.
 constexpr double takes_long = 1.05;
 
@@ -188,7 +188,7 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
                       memory.rebuilt + totals_.workspace;
   if (!limit_) return {step, need};
   const double share = need / std::max(1.0, static_cast<double>(limit_->count));
-  return {share > 1 ? step * share * does_not_fit : step, need};
+  return {share > 1 ? step * share * too_large_factor : step, need};
 }
 
 }  // namespace stageline

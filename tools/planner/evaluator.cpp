@@ -16,12 +16,12 @@ namespace stageline {
 namespace {
 
 // What a setting depends on, of all that a shape says.
-struct Key {
+struct ShapeKey {
   Degrees degrees;
   bool sequence_parallel = false;
   int microbatch_size = 0;
 
-  explicit Key(const Shape& shape)
+  explicit ShapeKey(const Shape& shape)
       : degrees(shape.degrees),
         sequence_parallel(shape.sequence_parallel),
         microbatch_size(shape.microbatch_size) {}
@@ -32,7 +32,7 @@ struct Key {
                     degrees.precision.gradients, degrees.precision.optimizer, sequence_parallel,
                     microbatch_size);
   }
-  friend bool operator<(const Key& a, const Key& b) { return a.tied() < b.tied(); }
+  friend bool operator<(const ShapeKey& a, const ShapeKey& b) { return a.tied() < b.tied(); }
 };
 
 }  // namespace
@@ -47,14 +47,14 @@ struct Evaluator::Settings {
   };
   struct Place {
     std::shared_ptr<Opened> opened;
-    std::list<const Key*>::iterator use;
+    std::list<const ShapeKey*>::iterator use;
   };
 
   explicit Settings(std::size_t most_open) : most(most_open) {}
 
   std::shared_ptr<Opened> find(const Shape& shape) {
     const std::lock_guard<std::mutex> lock(access);
-    const auto [place, is_new] = places.try_emplace(Key(shape));
+    const auto [place, is_new] = places.try_emplace(ShapeKey(shape));
     if (is_new) {
       place->second.opened = std::make_shared<Opened>();
       place->second.use = uses.insert(uses.begin(), &place->first);
@@ -85,17 +85,17 @@ struct Evaluator::Settings {
     alike[key_of_degrees(shape)] = setting;
   }
 
-  static Key key_of_degrees(Shape shape) {
+  static ShapeKey key_of_degrees(Shape shape) {
     shape.sequence_parallel = false;
     shape.microbatch_size = 0;
-    return Key(shape);
+    return ShapeKey(shape);
   }
 
   const std::size_t most;
   std::mutex access;
-  std::map<Key, std::weak_ptr<const Setting>> alike;  // by degrees
-  std::map<Key, Place> places;
-  std::list<const Key*> uses;  // the latest first
+  std::map<ShapeKey, std::weak_ptr<const Setting>> alike;  // by degrees
+  std::map<ShapeKey, Place> places;
+  std::list<const ShapeKey*> uses;  // the latest first
 };
 
 Evaluator::Evaluator(SettingRequest base, std::size_t most_settings)

@@ -45,7 +45,7 @@ bool yes_or_no(const std::string& key, const std::vector<std::string>& texts) {
 }
 
 using Texts = std::vector<std::string>;
-struct Key {
+struct FixKey {
   std::string_view name;
   void (*set)(PlanSpace& space, const std::string& key, const Texts& texts);
 };
@@ -105,7 +105,7 @@ void set_asynchronous(PlanSpace& space, const std::string& key, const Texts& tex
   space.asynchronous = yes_or_no(key, texts);
 }
 
-constexpr std::array<Key, 14> keys{{
+constexpr std::array<FixKey, 14> fix_keys{{
     {"devices", set_numbers<&PlanSpace::devices>},
     {"tp", set_numbers<&PlanSpace::tensor>},
     {"cp", set_numbers<&PlanSpace::context>},
@@ -126,12 +126,12 @@ constexpr std::array<Key, 14> keys{{
 
 void fix(PlanSpace& space, const std::string& item) {
   std::vector<std::string> known;
-  for (const Key& key : keys) known.emplace_back(key.name);
+  for (const FixKey& key : fix_keys) known.emplace_back(key.name);
   const std::size_t equals = item.find('=');
   const std::string name = item.substr(0, equals);
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.name == name; });
-  if (found == keys.end()) {
+  const auto found = std::find_if(fix_keys.begin(), fix_keys.end(),
+                                  [&](const FixKey& key) { return key.name == name; });
+  if (found == fix_keys.end()) {
     throw UsageError(fmt::format("--fix knows no \"{}\" (there are {}){}", name,
                                  fmt::join(known, ", "), did_you_mean(name, known)));
   }

@@ -40,14 +40,14 @@ std::string cut_of_groups(Search& search, const Candidate& candidate, const Plan
   }
 }
 
-struct Judged {
+struct JudgedCandidate {
   Candidate candidate;
   Judgement judgement;
 };
 
-std::vector<Judged> judged(Search& search, Evaluator& evaluator, const Candidate& found,
-                           const PlanGroups& in) {
-  std::vector<Judged> all;
+std::vector<JudgedCandidate> judged(Search& search, Evaluator& evaluator, const Candidate& found,
+                                    const PlanGroups& in) {
+  std::vector<JudgedCandidate> all;
   const auto judge = [&](const std::string& partition) {
     Candidate candidate = found;
     candidate.partition = partition;
@@ -115,7 +115,7 @@ WithAllLayers with_all_layers(Search& search, const PlanRequest& asked, const Pl
     members.assign(nearest.end() - static_cast<std::ptrdiff_t>(some), nearest.end());
   }
   Evaluator evaluator(asked.setting);
-  std::vector<std::vector<Judged>> all(members.size());
+  std::vector<std::vector<JudgedCandidate>> all(members.size());
   in_parallel(all.size(), asked.threads > 0 ? asked.threads : available_cores(),
               [&](std::size_t i) {
                 // An answer without any is of no use.
@@ -123,8 +123,8 @@ WithAllLayers with_all_layers(Search& search, const PlanRequest& asked, const Pl
                 all[i] = judged(search, evaluator, members[i], in);
               });
   WithAllLayers found{Front(asked.slower_by)};
-  for (const std::vector<Judged>& each : all) {
-    for (const Judged& one : each) {
+  for (const std::vector<JudgedCandidate>& each : all) {
+    for (const JudgedCandidate& one : each) {
       if (!one.judgement.verdict) continue;
       ++found.judged;
       const Verdict& verdict = *one.judgement.verdict;

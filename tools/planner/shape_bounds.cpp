@@ -10,16 +10,16 @@
 namespace stageline {
 namespace {
 
-// What rounding may take off a time, as a share of it.
-constexpr double rounding = 1e-9;
+// What rounding_share may take off a time, as a share of it.
+constexpr double rounding_share = 1e-9;
 
 Time whole(double picoseconds) {
-  const double least = std::floor(picoseconds * (1 - rounding));
+  const double least = std::floor(picoseconds * (1 - rounding_share));
   return least > 0 ? Time{static_cast<std::int64_t>(std::min(least, 4e18))} : Time{};
 }
 
 Bytes whole_bytes(double bytes) {
-  const double least = std::floor(bytes * (1 - rounding));
+  const double least = std::floor(bytes * (1 - rounding_share));
   return least > 0 ? Bytes{static_cast<std::int64_t>(std::min(least, 4e18))} : Bytes{};
 }
 
@@ -48,7 +48,7 @@ double ShapeLoads::slowest_stage(const Sums& sums, int stages, double microbatch
     return begin + 1 == load.size();
   };
   if (enough(low)) return low;
-  for (int i = 0; i < 40 && high - low > rounding * high; ++i) {
+  for (int i = 0; i < 40 && high - low > rounding_share * high; ++i) {
     const double middle = (low + high) / 2;
     (enough(middle) ? high : low) = middle;
   }
@@ -75,7 +75,7 @@ double ShapeLoads::filled(const Sums& sums, int stages) const {
   };
   double low = microbatches_ * load.back() / stages;
   double high = (microbatches_ + 1) * load.back() + way.back();
-  for (int i = 0; i < 40 && high - low > rounding * high; ++i) {
+  for (int i = 0; i < 40 && high - low > rounding_share * high; ++i) {
     const double middle = (low + high) / 2;
     (enough(middle) ? high : low) = middle;
   }
@@ -188,7 +188,7 @@ double ShapeLoads::fullest_stage(const Family& family) const {
   double low = 0;
   double high = need(0, layer_.size(), 0);
   if (!(high > 0)) return 0;
-  for (int i = 0; i < 40 && high - low > rounding * high; ++i) {
+  for (int i = 0; i < 40 && high - low > rounding_share * high; ++i) {
     const double middle = (low + high) / 2;
     (enough(middle) ? high : low) = middle;
   }

@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-bool does_not_fit(const Row& row) { return row.outcome && row.outcome->fit == Fit::no; }
+bool is_too_large(const Row& row) { return row.outcome && row.outcome->fit == Fit::no; }
 
 }  // namespace
 
@@ -68,7 +68,7 @@ Chart with_problem(Chart chart, const Setting& setting, const std::vector<Row>& 
   chart.subtitle =
       fmt::format("{} layers · {} micro-batches{} a step · cut: {}", model.layers.size(), count,
                   of_samples(model.batch, model.sample), cuts_of(rows));
-  if (std::any_of(rows.begin(), rows.end(), does_not_fit)) {
+  if (std::any_of(rows.begin(), rows.end(), is_too_large)) {
     chart.footnotes.emplace_back("Hollow markers: does not fit into the memory of the devices.");
   }
   if (low < high) {

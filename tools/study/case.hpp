@@ -72,10 +72,9 @@ struct Case {
   int pipelines() const { return ranked ? ranked->replicas() : 1; }
   /// Replicas that each simulated pipeline represents.
   int copies() const { return ranked ? ranked->copies() : 1; }
-  /// All devices of the run.
-  int device_count() const {
-    return static_cast<int>((ranked ? ranked->devices() : cluster).devices.size());
-  }
+  /// Those of the run, and how many.
+  const Cluster& all_devices() const { return ranked ? ranked->devices() : cluster; }
+  int device_count() const { return static_cast<int>(all_devices().devices.size()); }
 };
 
 }  // namespace stageline

@@ -17,7 +17,7 @@
 namespace stageline {
 namespace {
 
-constexpr double rounding = 1e-9;  // of a ratio of exact integers
+constexpr double ratio_rounding = 1e-9;  // of a ratio of exact integers
 
 std::string shown(Time time) { return print(time); }
 std::string shown(Bytes bytes) { return print(bytes); }
@@ -108,13 +108,13 @@ void check_pace(const Outcome& outcome, Findings& findings) {
   const double samples =
       outcome.copies *
       (outcome.microbatches * static_cast<double>(std::max(outcome.microbatch_size, 1)));
-  findings.require(std::abs(outcome.throughput * step / samples - 1) < rounding,
+  findings.require(std::abs(outcome.throughput * step / samples - 1) < ratio_rounding,
                    "{} samples in {} are not {:.9g} a second", samples, outcome.step_time,
                    outcome.throughput);
   findings.require(is_share(outcome.bubble_fraction), "the bubble is {:.6g} of the step",
                    outcome.bubble_fraction);
   const double recompute = recompute_fraction(outcome);
-  findings.require(recompute >= 0 && outcome.bubble_fraction + recompute <= 1 + rounding,
+  findings.require(recompute >= 0 && outcome.bubble_fraction + recompute <= 1 + ratio_rounding,
                    "the bubble is {:.6g} of the step, and recomputing {:.6g}",
                    outcome.bubble_fraction, recompute);
   findings.require(is_share(outcome.exposed_communication),
@@ -158,7 +158,7 @@ void check_speedup(const Case& asked, const Outcome& outcome, Findings& findings
   // Each task's time is rounded to a picosecond, once for its layers and once for its rate.
   const double tasks = 2.0 * static_cast<double>(outcome.graph.tasks());
   const double slack = 1e-12 * tasks / to_seconds(outcome.step_time);
-  findings.require(outcome.speedup <= most * (1 + rounding) + slack,
+  findings.require(outcome.speedup <= most * (1 + ratio_rounding) + slack,
                    "the speed-up is {:.6g} on devices as fast as {:.6g} of the fastest one",
                    outcome.speedup, most);
 }
@@ -206,8 +206,8 @@ void check_versions(const Outcome& outcome, Findings& findings) {
   for (std::size_t s = 0; s < outcome.versions.size(); ++s) {
     const StageVersions& stage = outcome.versions[s];
     findings.require(stage.staleness_min >= 0 &&
-                         stage.staleness_min <= stage.staleness_mean + rounding &&
-                         stage.staleness_mean <= stage.staleness_max + rounding,
+                         stage.staleness_min <= stage.staleness_mean + ratio_rounding &&
+                         stage.staleness_mean <= stage.staleness_max + ratio_rounding,
                      "the staleness of stage {} is from {:g} by {:g} to {:g}", s,
                      stage.staleness_min, stage.staleness_mean, stage.staleness_max);
     findings.require(stage.held_peak >= 1, "stage {} holds {} versions", s, stage.held_peak);

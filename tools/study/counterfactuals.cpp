@@ -61,11 +61,6 @@ void free_ops(TaskGraph& graph, Kinds is) {
   }
 }
 
-bool has_collectives(const Costs& costs) {
-  return std::any_of(costs.stage.begin(), costs.stage.end(),
-                     [](const StageCosts& stage) { return stage.blocking != BlockingTimes{}; });
-}
-
 // Equal stages are no cause where they are no better: where a device has more work than others in
 // any case, an uneven cut makes up for it.
 void equalize(Counterfactual& run) {
@@ -128,7 +123,7 @@ bool Counterfactuals::changes(const Base& base, StepCause cause) const {
     case StepCause::recompute:
       return take_time(base.graph, ops_of(cause));
     case StepCause::blocking_collectives:
-      return has_collectives(base.costs);
+      return base.costs.has_collectives();
     case StepCause::interference:
       return !base.costs.slowdown.empty();
     case StepCause::memory_limit:

@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-double between(const std::vector<double>& sums, int from, int to) {
+double sum_between(const std::vector<double>& sums, int from, int to) {
   return nth(sums, to) - nth(sums, from);
 }
 
@@ -16,20 +16,20 @@ double between(const std::vector<double>& sums, int from, int to) {
 
 double CutSpace::forward(int s, int from, int to) const {
   const CutStage& at = stage(s);
-  return between(times_[at.kind].forward, from, to) + at.overhead;
+  return sum_between(times_[at.kind].forward, from, to) + at.overhead;
 }
 
 double CutSpace::passage(int s, int from, int to) const {
   const CutStage& at = stage(s);
   const Times& sums = times_[at.kind];
   const bool again = at.rebuild == Rebuild::full || at.rebuild == Rebuild::every;
-  const double ahead = between(sums.forward, from, to);
-  return (again ? 2 : 1) * ahead + between(sums.back, from, to) + 2 * at.overhead;
+  const double ahead = sum_between(sums.forward, from, to);
+  return (again ? 2 : 1) * ahead + sum_between(sums.back, from, to) + 2 * at.overhead;
 }
 
 double CutSpace::time(int s, int from, int to) const {
   const CutStage& at = stage(s);
-  const double later = between(times_[at.kind].later, from, to);
+  const double later = sum_between(times_[at.kind].later, from, to);
   const double all = passage(s, from, to) + later + (split_ ? at.overhead : 0);
   if (!at.apart) return all / at.turns;
   const double ahead = forward(s, from, to);
@@ -38,15 +38,15 @@ double CutSpace::time(int s, int from, int to) const {
 
 double CutSpace::memory(int s, int from, int to) const {
   const CutStage& at = stage(s);
-  double stash = between(stash_, from, to);
-  if (at.rebuild == Rebuild::selective) stash -= between(selective_, from, to);
+  double stash = sum_between(stash_, from, to);
+  if (at.rebuild == Rebuild::selective) stash -= sum_between(selective_, from, to);
   double one = 0;  // of which the backward at work has the whole
   if (at.rebuild == Rebuild::full || at.rebuild == Rebuild::every) {
     one = stash;
     stash = crossing(from);
   }
-  return between(weights_, from, to) * at.versions + between(state_, from, to) + at.held * stash +
-         one;
+  return sum_between(weights_, from, to) * at.versions + sum_between(state_, from, to) +
+         at.held * stash + one;
 }
 
 CutEstimate CutSpace::estimate(const Begins& cut) const {

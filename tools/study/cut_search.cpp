@@ -23,9 +23,9 @@ namespace stageline {
 namespace {
 
 constexpr int most_promising = 24;
-constexpr std::size_t at_once = 8;          // moves of one cut that are simulated together
-constexpr int most_cuts = 1 << 20;          // that a user may ask for
-constexpr double most_at_a_time = 1 << 20;  // micro-batches on devices, of all cuts together
+constexpr std::size_t at_once = 8;        // moves of one cut that are simulated together
+constexpr int most_asked_cuts = 1 << 20;  // that a user may ask for
+constexpr double most_in_cuts = 1 << 20;  // micro-batches on devices, of all cuts together
 
 struct TriedCut {
   Begins cut;
@@ -61,7 +61,7 @@ class CutSearch {
       : asked_(asked), judge_(judge), space_(space), most_(as_size(most)) {
     const double size =
         static_cast<double>(asked.cluster.devices.size()) * std::max(asked.microbatches, 1);
-    workers_ = static_cast<int>(std::clamp<double>(most_at_a_time / size, 1, available_cores()));
+    workers_ = static_cast<int>(std::clamp<double>(most_in_cuts / size, 1, available_cores()));
   }
 
   void run() {
@@ -194,7 +194,7 @@ struct CutOptions {
   bool whole_blocks = false;
 };
 
-constexpr const char* word = "simulated";
+constexpr const char* search_word = "simulated";
 
 CutOptions parse_options(const std::string& partition) {
   CutOptions options;
@@ -208,14 +208,14 @@ CutOptions parse_options(const std::string& partition) {
     } else if (key == "most") {
       const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
       options.most = parse_number<int>(value).value_or(0);
-      if (options.most < 1 || options.most > most_cuts) {
+      if (options.most < 1 || options.most > most_asked_cuts) {
         throw UsageError(
             fmt::format("{}: most is the number of cuts to simulate, from 1 to {}, not \"{}\"",
-                        word, most_cuts, value));
+                        search_word, most_asked_cuts, value));
       }
     } else {
-      throw UsageError(fmt::format("{}: option \"{}\" is not known (most=N, blocks){}", word, item,
-                                   did_you_mean(key, {"most", "blocks"})));
+      throw UsageError(fmt::format("{}: option \"{}\" is not known (most=N, blocks){}", search_word,
+                                   item, did_you_mean(key, {"most", "blocks"})));
     }
   }
   return options;
@@ -247,7 +247,7 @@ SearchedCut search_cut(const Case& asked, Judge& judge, int most, bool whole_blo
 }
 
 bool is_simulated(const std::string& partition) {
-  return partition.substr(0, partition.find(':')) == word;
+  return partition.substr(0, partition.find(':')) == search_word;
 }
 
 Case with_searched_cut(Case asked) {

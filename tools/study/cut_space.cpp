@@ -17,7 +17,7 @@
 namespace stageline {
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 double ps(Time time) { return static_cast<double>(time.count()); }
 double bytes(Bytes size) { return static_cast<double>(size.count); }
@@ -60,7 +60,7 @@ std::vector<BlockingTimes> collectives_of(const Case& asked, const Layout& layou
 }
 
 // Of one stage on one device.
-struct InFlight {
+struct StageInFlight {
   int ahead = 0;  // forwards before their B or I
   int held = 0;   // and before their B or W
 };
@@ -120,7 +120,7 @@ void CutSpace::make_units(const Model& model, bool whole_blocks) {
 void CutSpace::place_stages() {
   const Case& asked = balanced_;
   const std::size_t devices = asked.cluster.devices.size() / as_size(asked.pipelines());
-  limit_.assign(devices, infinite);
+  limit_.assign(devices, no_limit);
   for (std::size_t d = 0; d < asked.cluster.devices.size(); ++d) {
     const std::optional<Bytes> memory = usable_memory(asked.cluster.devices[d]);
     if (!memory || !asked.model.bytes_known) continue;
@@ -138,7 +138,7 @@ void CutSpace::place_stages() {
     stage.devices = place.replicas;
     stage.apart = place.apart();
     stage.turns = static_cast<double>(place.replicas.size());
-    stage.limit = infinite;
+    stage.limit = no_limit;
     if (!rebuilt.empty()) stage.rebuild = rebuilt[s].rebuild;
     for (const int device : place.replicas) {
       stage.sharers = std::max(stage.sharers, nth(stages_on, device));
@@ -163,11 +163,11 @@ void CutSpace::count_in_flight() {
   problem.knobs = layout_.knobs;
   const Program program = asked.spec.scheduler->schedule(problem);
   const WeightRule rule = asked.weights.value_or(program.settings.weights);
-  std::vector<InFlight> now;
+  std::vector<StageInFlight> now;
   for (const std::vector<Op>& ops : program.ops) {
     now.assign(stage_.size(), {});
     for (const Op op : ops) {
-      InFlight& here = now[op.stage];
+      StageInFlight& here = now[op.stage];
       CutStage& stage = stage_[op.stage];
       if (class_of(op.kind) == OpClass::forward) {
         stage.ahead = std::max<double>(stage.ahead, ++here.ahead * stage.turns);

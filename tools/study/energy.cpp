@@ -10,12 +10,6 @@
 namespace stageline {
 namespace {
 
-constexpr double seconds_an_hour = 3600;
-
-const Cluster& all_devices(const Case& asked) {
-  return asked.ranked ? asked.ranked->devices() : asked.cluster;
-}
-
 // Null of a device without a kind.
 const DeviceKind* kind_of(const Cluster& cluster, const Device& device) {
   return device.kind < 0 ? nullptr : &nth(cluster.kinds, device.kind);
@@ -48,8 +42,8 @@ std::vector<std::vector<int>> members(const Case& asked) {
   return all;
 }
 
-std::optional<double> joules_of(const Case& asked, const Outcome& outcome) {
-  const Cluster& cluster = all_devices(asked);
+std::optional<double> step_joules(const Case& asked, const Outcome& outcome) {
+  const Cluster& cluster = asked.all_devices();
   const std::vector<std::vector<int>> behind = members(asked);
   const double step = to_seconds(outcome.step_time);
   double joules = 0;
@@ -104,7 +98,7 @@ StepEnergy step_energy(const Case& asked, const Outcome& outcome,
     energy.samples = outcome.samples();
     energy.tokens = energy.samples * static_cast<double>(asked.model.tokens);
   }
-  energy.joules = joules_of(asked, outcome);
+  energy.joules = step_joules(asked, outcome);
   if (const auto price = hourly_price(asked, price_per_hour)) {
     energy.dollars = *price * to_seconds(outcome.step_time) / seconds_an_hour;
   }
@@ -113,7 +107,7 @@ StepEnergy step_energy(const Case& asked, const Outcome& outcome,
 
 std::optional<double> hourly_price(const Case& asked, std::optional<double> price_per_hour) {
   if (price_per_hour) return *price_per_hour * asked.device_count();
-  const Cluster& cluster = all_devices(asked);
+  const Cluster& cluster = asked.all_devices();
   double sum = 0;
   for (const Device& device : cluster.devices) {
     const DeviceKind* kind = kind_of(cluster, device);
@@ -124,7 +118,7 @@ std::optional<double> hourly_price(const Case& asked, std::optional<double> pric
 }
 
 std::string why_no_energy(const Case& asked) {
-  const Cluster& cluster = all_devices(asked);
+  const Cluster& cluster = asked.all_devices();
   const Device* device = first_without(cluster, has_power);
   if (device == nullptr) return "";
   return fmt::format(
@@ -136,7 +130,7 @@ std::string why_no_energy(const Case& asked) {
 
 std::string why_no_price(const Case& asked, std::optional<double> price_per_hour) {
   if (price_per_hour) return "";
-  const Cluster& cluster = all_devices(asked);
+  const Cluster& cluster = asked.all_devices();
   const Device* device = first_without(cluster, has_price);
   if (device == nullptr) return "";
   return fmt::format(
@@ -148,7 +142,7 @@ std::string why_no_price(const Case& asked, std::optional<double> price_per_hour
 
 std::vector<std::string> power_notes(const Case& asked) {
   std::vector<std::string> notes;
-  for (const DeviceKind* kind : kinds_used(all_devices(asked))) {
+  for (const DeviceKind* kind : kinds_used(asked.all_devices())) {
     if (!has_power(kind)) continue;
     notes.push_back(fmt::format(
         "energy is a model: {} with {:g} W while its ops run and {:g} W while it waits ({}); hosts, "
@@ -163,7 +157,7 @@ std::vector<std::string> price_notes(const Case& asked, std::optional<double> pr
     return {fmt::format("cost: ${:.2f} an hour and device, as given", *price_per_hour)};
   }
   std::vector<std::string> notes;
-  for (const DeviceKind* kind : kinds_used(all_devices(asked))) {
+  for (const DeviceKind* kind : kinds_used(asked.all_devices())) {
     if (!has_price(kind)) continue;
     notes.push_back(fmt::format("cost: {} at ${:.2f} an hour ({}); --price states another",
                                 kind->name, kind->price_per_hour, source_of(kind->price_source)));

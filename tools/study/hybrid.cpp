@@ -40,7 +40,7 @@ Time checked(Time time, std::int64_t numerator, std::int64_t denominator = 1) {
   return *result;
 }
 
-double ratio(Time a, Time b) {
+double speed_ratio(Time a, Time b) {
   return b == Time{} ? 1 : static_cast<double>(a.count()) / static_cast<double>(b.count());
 }
 
@@ -169,9 +169,9 @@ Hybrid hybrid_of(Time nonpipelined, Time pipelined, PipelinedShare share, Time f
   if (share.pipelined > 0) total += fill_and_drain.count();
   Hybrid hybrid;
   hybrid.total = narrowed(total);
-  hybrid.over_nonpipelined = ratio(nonpipelined, hybrid.total);
-  hybrid.over_pipelined =
-      ratio(narrowed(static_cast<Wide>(pipelined.count()) + fill_and_drain.count()), hybrid.total);
+  hybrid.over_nonpipelined = speed_ratio(nonpipelined, hybrid.total);
+  hybrid.over_pipelined = speed_ratio(
+      narrowed(static_cast<Wide>(pipelined.count()) + fill_and_drain.count()), hybrid.total);
   return hybrid;
 }
 
@@ -206,8 +206,8 @@ std::optional<HybridStudy> hybrid_study(const Case& asked, PipelinedShare share,
     made.hybrid.total =
         narrowed(static_cast<Wide>(first->time.count()) +
                  static_cast<Wide>(study.nonpipelined.count()) * (at.all - at.pipelined));
-    made.hybrid.over_nonpipelined = ratio(nonpipelined, made.hybrid.total);
-    made.hybrid.over_pipelined = ratio(all->time, made.hybrid.total);
+    made.hybrid.over_nonpipelined = speed_ratio(nonpipelined, made.hybrid.total);
+    made.hybrid.over_pipelined = speed_ratio(all->time, made.hybrid.total);
     return made;
   };
   const std::optional<HybridPoint> asked_point = point(share);

@@ -59,10 +59,10 @@ Time asked_at(const TaskGraph& graph, const TaskTimes& times, std::uint32_t task
 }
 
 // Of a link: who asks for it when.
-struct Request {
+struct LinkRequest {
   Time at{};
   std::size_t lane = 0;
-  friend bool operator<(const Request& a, const Request& b) {
+  friend bool operator<(const LinkRequest& a, const LinkRequest& b) {
     return std::pair(a.at, a.lane) < std::pair(b.at, b.lane);
   }
 };
@@ -95,7 +95,7 @@ bool steps_wait_in_lanes(const Program& program, const TaskGraph& graph) {
 }
 
 bool ask_at_once(const TaskGraph& graph, const TaskTimes& times) {
-  std::vector<std::vector<Request>> requests(graph.resources.size());
+  std::vector<std::vector<LinkRequest>> requests(graph.resources.size());
   for (std::size_t l = 0; l < graph.lanes.size(); ++l) {
     if (requests.empty() || graph.lanes[l].kind == LaneKind::compute) continue;
     const std::uint32_t* before = nullptr;
@@ -107,9 +107,9 @@ bool ask_at_once(const TaskGraph& graph, const TaskTimes& times) {
       before = task;
     }
   }
-  return std::any_of(requests.begin(), requests.end(), [](std::vector<Request>& of_link) {
+  return std::any_of(requests.begin(), requests.end(), [](std::vector<LinkRequest>& of_link) {
     std::sort(of_link.begin(), of_link.end());
-    const auto same = [](const Request& a, const Request& b) {
+    const auto same = [](const LinkRequest& a, const LinkRequest& b) {
       return a.at == b.at && a.lane != b.lane;
     };
     return std::adjacent_find(of_link.begin(), of_link.end(), same) != of_link.end();

@@ -12,11 +12,11 @@ namespace {
 constexpr std::uint32_t none = 0xffffffff;
 
 // What a task waits for: a node, and how many steps before its own.
-struct Wait {
+struct NeedWait {
   std::uint32_t node = none;
   int before = 0;
   bool in_lane = false;
-  friend auto operator<=>(const Wait&, const Wait&) = default;
+  friend auto operator<=>(const NeedWait&, const NeedWait&) = default;
 };
 
 }  // namespace
@@ -84,7 +84,7 @@ void QuickPace::compare_waits(const TaskGraph& graph) {
       in_lane[graph.lane_task[k]] = graph.lane_task[k - 1];
     }
   }
-  const auto waits_of = [&](std::uint32_t task, std::vector<Wait>& waits) {
+  const auto waits_of = [&](std::uint32_t task, std::vector<NeedWait>& waits) {
     waits.clear();
     const auto add = [&](std::uint32_t from, bool lane) {
       waits.push_back({of_task_[from].node, of_task_[task].step - of_task_[from].step, lane});
@@ -95,16 +95,16 @@ void QuickPace::compare_waits(const TaskGraph& graph) {
     if (in_lane[task] != none) add(in_lane[task], true);
   };
   // Most have theirs in the same order, too.
-  const auto alike = [](std::vector<Wait>& one, std::vector<Wait>& other) {
+  const auto alike = [](std::vector<NeedWait>& one, std::vector<NeedWait>& other) {
     if (one == other) return true;
     if (one.size() != other.size()) return false;
     std::sort(one.begin(), one.end());
     std::sort(other.begin(), other.end());
     return one == other;
   };
-  std::vector<Wait> first;
-  std::vector<Wait> second;
-  std::vector<Wait> third;
+  std::vector<NeedWait> first;
+  std::vector<NeedWait> second;
+  std::vector<NeedWait> third;
   same_first_.reserve(nodes_.size());
   for (const auto& tasks : nodes_) {
     waits_of(tasks[0], first);
@@ -112,7 +112,7 @@ void QuickPace::compare_waits(const TaskGraph& graph) {
     waits_of(tasks[2], third);
     regular_ = regular_ && alike(second, third) &&
                std::none_of(second.begin(), second.end(),
-                            [](const Wait& wait) { return wait.before < 0; });
+                            [](const NeedWait& wait) { return wait.before < 0; });
     if (!regular_) return;
     same_first_.push_back(alike(second, first) ? 1 : 0);
   }
@@ -203,13 +203,13 @@ bool QuickPace::goes_by_steps(const std::vector<std::uint32_t>& order,
 // Whether the turns on every shared resource are the same in the two rounds that are compared.
 bool QuickPace::turns_repeat(const TaskGraph& graph, const TaskTimes& times,
                              const std::vector<char>& early) const {
-  std::array<std::vector<Wait>, steps> turn;  // by node
+  std::array<std::vector<NeedWait>, steps> turn;  // by node
   for (const std::vector<std::uint32_t>& order : turns(graph, times)) {
     if (goes_by_steps(order, early)) continue;
-    for (std::vector<Wait>& of_step : turn) of_step.resize(nodes_.size());
+    for (std::vector<NeedWait>& of_step : turn) of_step.resize(nodes_.size());
     for (std::size_t i = 0; i < order.size(); ++i) {
       const Task& at = of_task_[order[i]];
-      Wait& wait = nth(turn, at.step)[at.node];
+      NeedWait& wait = nth(turn, at.step)[at.node];
       wait = {};
       if (i == 0) continue;
       const Task& before = of_task_[order[i - 1]];
@@ -219,7 +219,7 @@ bool QuickPace::turns_repeat(const TaskGraph& graph, const TaskTimes& times,
       const Task& at = of_task_[task];
       if (at.step != 1) continue;
       const std::size_t first = early[at.node] != 0 ? 0 : 1;
-      const Wait& wait = turn[first][at.node];
+      const NeedWait& wait = turn[first][at.node];
       if (wait != turn[first + 1][at.node] || wait.node == none) return false;
       const int apart = wait.before + (early[wait.node] != 0 ? 0 : 1) - static_cast<int>(first);
       if (apart < 0) return false;

@@ -31,9 +31,9 @@ namespace stageline {
 namespace {
 
 constexpr std::size_t block = BatchedSweep::width;
-constexpr std::size_t chunk = 64;            // scenarios that a thread takes at a time
-constexpr std::int64_t checked_frozen = 64;  // scenarios that are run both ways
-constexpr int longest_flushed = 6;           // steps until a flushed step is steady
+constexpr std::size_t scenarios_at_a_time = 64;  // scenarios that a thread takes at a time
+constexpr std::int64_t checked_frozen = 64;      // scenarios that are run both ways
+constexpr int longest_flushed = 6;               // steps until a flushed step is steady
 constexpr double half_interquartile_of_normal = 0.674489750196;  // of σ
 
 // Micro-batches whose time is taken: from when all before `first` are done to when all before `end`
@@ -281,7 +281,7 @@ class ScenarioRunner {
   ScenarioSteps all() {
     const auto count = static_cast<std::size_t>(request_.scenarios);
     found_.step.resize(count);
-    const std::size_t chunks = (count + chunk - 1) / chunk;
+    const std::size_t chunks = (count + scenarios_at_a_time - 1) / scenarios_at_a_time;
     std::vector<char> done(chunks);
     ProgressCount progress(request_.progress, request_.scenarios);
     in_parallel_with(chunks, request_.threads > 0 ? request_.threads : available_cores(), [&] {
@@ -289,13 +289,14 @@ class ScenarioRunner {
         if (stopped()) return;
         take(c, count, *bench);
         done[c] = 1;
-        progress.add(static_cast<std::int64_t>(std::min(chunk, count - c * chunk)));
+        progress.add(static_cast<std::int64_t>(
+            std::min(scenarios_at_a_time, count - c * scenarios_at_a_time)));
       };
     });
     const auto missing = std::find(done.begin(), done.end(), 0);
     if (missing != done.end()) {
       found_.partial = true;
-      found_.step.resize(static_cast<std::size_t>(missing - done.begin()) * chunk);
+      found_.step.resize(static_cast<std::size_t>(missing - done.begin()) * scenarios_at_a_time);
     }
     trace();
     return std::move(found_);
@@ -357,7 +358,8 @@ class ScenarioRunner {
   }
 
   void take(std::size_t c, std::size_t count, Bench& bench) {
-    for (std::size_t first = c * chunk; first < std::min(count, (c + 1) * chunk); first += block) {
+    for (std::size_t first = c * scenarios_at_a_time;
+         first < std::min(count, (c + 1) * scenarios_at_a_time); first += block) {
       scenarios_->draw(number(first), block, bench.duration);
       check_room(alone_, bench.duration);
       if (sweep_) {

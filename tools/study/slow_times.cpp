@@ -59,11 +59,6 @@ void slow_links(Cluster& cluster, const Slow& item) {
   }
 }
 
-bool has_collectives(const Costs& costs) {
-  return std::any_of(costs.stage.begin(), costs.stage.end(),
-                     [](const StageCosts& stage) { return stage.blocking != BlockingTimes{}; });
-}
-
 bool same_collectives(const Costs& one, const Costs& other) {
   return std::equal(
       one.stage.begin(), one.stage.end(), other.stage.begin(), other.stage.end(),
@@ -187,7 +182,7 @@ SlowTimes slow_times(const Perturbation& perturbation, const Case& asked, const 
     if (item.probability <= 0) continue;
     const bool is_link = item.devices.empty();
     if (is_link) {
-      if (!has_collectives(costs)) continue;
+      if (!costs.has_collectives()) continue;
       if (same_collectives(pricer.priced(pricer.state_of({i})), costs)) continue;
     }
     // Of a link that no message takes, the choice is what shows that it is known.

@@ -13,8 +13,8 @@
 namespace stageline {
 namespace {
 
-constexpr std::int64_t most_tasks = 1'000'000;  // of the run that says whether peaks grow
-constexpr std::int64_t few_tasks = 40'000;      // some milliseconds
+constexpr std::int64_t most_peak_tasks = 1'000'000;  // of the run that says whether peaks grow
+constexpr std::int64_t few_tasks = 40'000;           // some milliseconds
 constexpr std::int64_t longer = 4;
 
 // Whether weights and stashes travel, which takes long to settle.
@@ -102,7 +102,7 @@ Stillness stillness_of(Runs& runs, const Costs& costs, int least, int most) {
     if (least >= longest) return {least, false};
     const Held held = held_in(runs.of(longest), costs);
     const int steps = steps_to_peaks(runs, held, least, longest);
-    if (steps < longest || 2 * times * tasks > most_tasks) return {steps, false};
+    if (steps < longest || 2 * times * tasks > most_peak_tasks) return {steps, false};
     const bool grows = any_grows(held_in(runs.of(std::max(1, longest / 2)), costs), held,
                                  held_in(runs.of(2 * longest), costs));
     return {grows ? std::max(least, most) : longest, grows};

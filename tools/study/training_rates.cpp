@@ -14,12 +14,7 @@
 namespace stageline {
 namespace {
 
-constexpr double seconds_an_hour = 3600;
 constexpr double hours_a_day = 24;
-
-const Cluster& all_devices(const Case& asked) {
-  return asked.ranked ? asked.ranked->devices() : asked.cluster;
-}
 
 // The ranks that share each layer of one micro-batch. Expert-parallel ranks have micro-batches of
 // their own.
@@ -99,7 +94,7 @@ void set_flops(TrainingRates& rates, const Case& asked, const Outcome& outcome) 
   rates.model_flops = microbatch * outcome.microbatches * copies;
   rates.hardware_flops = *rates.model_flops + repeated_in_a_step(asked, outcome) * copies;
   rates.flops_per_device_second = *rates.model_flops / step / asked.device_count();
-  const double peak = peak_flops(asked.model, all_devices(asked));
+  const double peak = peak_flops(asked.model, asked.all_devices());
   if (!(peak > 0)) return;
   rates.mfu = *rates.model_flops / (step * peak);
   rates.hfu = *rates.hardware_flops / (step * peak);

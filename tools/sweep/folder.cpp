@@ -27,11 +27,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view format_name = "stageline-sweep-folder 1";
+constexpr std::string_view folder_format = "stageline-sweep-folder 1";
 constexpr std::string_view manifest_name = "sweep.json";
 constexpr std::string_view chunk_lead = "chunk-";
 
-std::string hash_of(std::string_view text) {
+std::string digest_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;  // Fowler, Noll and Vo
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return fmt::format("{:016x}", hash);
@@ -51,10 +51,10 @@ Manifest manifest_of(const SweepSpec& spec, const FileContents& files) {
   manifest.question = question.text();
   manifest.version = std::string(version());
   Json hashes = Json::object();
-  for (const auto& [path, content] : files) hashes[path] = hash_of(*content);
+  for (const auto& [path, content] : files) hashes[path] = digest_of(*content);
   manifest.files = hashes.text();
-  manifest.hash = hash_of(manifest.question + '\0' + manifest.version + '\0' + manifest.files);
-  const Json text{{"format", format_name},
+  manifest.hash = digest_of(manifest.question + '\0' + manifest.version + '\0' + manifest.files);
+  const Json text{{"format", folder_format},
                   {"version", manifest.version},
                   {"hash", manifest.hash},
                   {"question", question},
@@ -67,18 +67,18 @@ Manifest manifest_of(const SweepSpec& spec, const FileContents& files) {
   return manifest;
 }
 
-struct Found {
+struct FolderFile {
   std::string version;
   std::string hash;
   SweepSpec spec;
 };
 
-Found read_manifest(const std::string& file) {
+FolderFile read_manifest(const std::string& file) {
   const JsonValue root = parse_json(read_text(file), file);
   const JsonNode node(root, "", file);
-  if (root.kind != JsonKind::object || node.text_or_empty("format") != format_name) {
+  if (root.kind != JsonKind::object || node.text_or_empty("format") != folder_format) {
     node.refuse(
-        fmt::format("this is not the folder of a sweep: the format is not \"{}\"", format_name));
+        fmt::format("this is not the folder of a sweep: the format is not \"{}\"", folder_format));
   }
   const auto question = std::find(root.keys.begin(), root.keys.end(), "question");
   if (question == root.keys.end()) node.refuse("it has no \"question\"");
@@ -86,7 +86,7 @@ Found read_manifest(const std::string& file) {
   return {node.at("version").text(), node.at("hash").text(), read_sweep(asked, file)};
 }
 
-void check_same(const std::string& path, const Found& found, const Manifest& wanted) {
+void check_same(const std::string& path, const FolderFile& found, const Manifest& wanted) {
   if (found.hash == wanted.hash) return;
   if (question_json(found.spec).text() != wanted.question) {
     throw UsageError(fmt::format(
@@ -106,7 +106,7 @@ void check_same(const std::string& path, const Found& found, const Manifest& wan
 }
 
 // JSON, unlike "{size}.json", which begins with a variable.
-bool is_object(const std::string& text) {
+bool is_trace_text(const std::string& text) {
   const std::size_t second = text.find_first_not_of(" \t\r\n", 1);
   return text.starts_with('{') && second != std::string::npos &&
          (text[second] == '"' || text[second] == '}');
@@ -128,7 +128,7 @@ std::vector<std::string> named_files(const SweepSpec& spec) {
     if (is_regular_input(path)) paths.insert(path);
   };
   const auto look = [&](const std::string& said) {
-    if (is_object(said)) return;  // the text of a trace
+    if (is_trace_text(said)) return;  // the text of a trace
     for (const std::string& text : texts_of(spec, said)) {
       look_at(text);
       look_at(text.substr(0, text.rfind('*')));                       // "cluster.json*4"
@@ -221,7 +221,7 @@ SweepFolder SweepFolder::open(const std::string& path) {
   if (!fs::is_regular_file(file, error)) {
     throw UsageError(fmt::format("{} is not the folder of a sweep: it has no sweep.json", path));
   }
-  Found found = read_manifest(file.string());
+  FolderFile found = read_manifest(file.string());
   return {path, std::move(found.spec), std::move(found.hash)};
 }
 

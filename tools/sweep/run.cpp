@@ -38,10 +38,10 @@ std::vector<Chunk> chunks_of(const SweepSpec& spec, const std::vector<std::int64
   return chunks;
 }
 
-class Run {
+class ChunkRun {
  public:
-  Run(SweepRunner& runner, const std::vector<std::int64_t>& chunks, const SweepRun& asked,
-      const TakeChunk& give)
+  ChunkRun(SweepRunner& runner, const std::vector<std::int64_t>& chunks, const SweepRun& asked,
+           const TakeChunk& give)
       : runner_(runner),
         asked_(asked),
         give_(give),
@@ -136,7 +136,7 @@ class Run {
 
 SweepCount run_chunks(SweepRunner& runner, const std::vector<std::int64_t>& chunks,
                       const SweepRun& run, const TakeChunk& take) {
-  return Run(runner, chunks, run, take).all();
+  return ChunkRun(runner, chunks, run, take).all();
 }
 
 SweepCount run_sweep(const SweepFolder& folder, const SweepRun& run) {

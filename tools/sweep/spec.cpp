@@ -16,7 +16,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::string_view format_name = "stageline-sweep 1";
+constexpr std::string_view sweep_format = "stageline-sweep 1";
 constexpr std::int64_t least_chunk = 1000;
 constexpr std::int64_t usual_chunks = 1000;
 constexpr std::int64_t largest_usual_chunk = 10'000;
@@ -236,8 +236,8 @@ SweepSpec read_sweep(std::string_view json, const std::string& file) {
 SweepSpec read_sweep(const JsonValue& root, const std::string& file) {
   const JsonNode node(root, "", file);
   node.check_keys({"format", "axes"}, {"fixed", "draws", "draw_seed", "chunk"});
-  if (node.at("format").text() != format_name) {
-    node.at("format").refuse(fmt::format("the format is \"{}\"", format_name));
+  if (node.at("format").text() != sweep_format) {
+    node.at("format").refuse(fmt::format("the format is \"{}\"", sweep_format));
   }
   SweepSpec spec;
   if (const auto fixed = node.find("fixed")) {
@@ -281,7 +281,7 @@ Json question_json(const SweepSpec& spec) {
   for (const SweepAxis& axis : spec.axes) {
     axes[axis.name] = axis.kind == SweepAxis::Kind::list ? Json(axis.values) : Json(axis.text);
   }
-  Json text{{"format", format_name}, {"fixed", fixed}, {"axes", axes}};
+  Json text{{"format", sweep_format}, {"fixed", fixed}, {"axes", axes}};
   if (spec.draws > 0) {
     text["draws"] = spec.draws;
     text["draw_seed"] = spec.draw_seed;

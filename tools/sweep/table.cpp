@@ -36,9 +36,9 @@ CellForm form_of_result(const std::string& name) {
 }
 
 // Takes cells off the front of a text.
-class Cells {
+class CsvCells {
  public:
-  explicit Cells(std::string_view text) : rest_(text) {}
+  explicit CsvCells(std::string_view text) : rest_(text) {}
 
   bool done() const { return rest_.empty(); }
   /// With whether it is the last one of its line; nothing where the text is no table.
@@ -105,7 +105,7 @@ std::vector<SweepColumn> read_table(const SweepSpec& spec, std::string_view csv,
   const UsageError damaged(fmt::format("{} is no table of this sweep", name));
   const std::string header = csv_header(spec);
   if (!csv.starts_with(header)) throw damaged;
-  Cells cells(csv.substr(header.size()));
+  CsvCells cells(csv.substr(header.size()));
   std::vector<SweepColumn> columns = typed_columns(spec);
   while (!cells.done()) {
     for (SweepColumn& column : columns) {

@@ -1,4 +1,4 @@
-// Settings by their keys, from text to a request.
+// Settings by their key_table, from text to a request.
 #include "tools/sweep/words.hpp"
 
 #include <fmt/core.h>
@@ -19,64 +19,64 @@ enum class Form : std::uint8_t { text, number, boolean, uncertain };
 // What is opened anew where the value changes: the trace, or the cluster under the same trace.
 enum class Opens : std::uint8_t { trace, cluster, nothing };
 
-struct Key {
+struct SweepKey {
   std::string_view name;
   Form form;
   Opens opens;
 };
 
-constexpr std::array keys{
-    Key{"trace", Form::text, Opens::trace},
-    Key{"schedule", Form::text, Opens::nothing},
-    Key{"devices", Form::number, Opens::cluster},
-    Key{"cluster", Form::text, Opens::trace},
-    Key{"link", Form::text, Opens::cluster},
-    Key{"memory", Form::text, Opens::cluster},
-    Key{"reserve", Form::text, Opens::cluster},
-    Key{"host_link", Form::text, Opens::cluster},
-    Key{"host_memory", Form::text, Opens::cluster},
-    Key{"pair_overlap", Form::number, Opens::cluster},
-    Key{"microbatches", Form::number, Opens::nothing},
-    Key{"microbatch_size", Form::number, Opens::trace},
-    Key{"profile_batch", Form::number, Opens::trace},
-    Key{"steps", Form::number, Opens::nothing},
-    Key{"partition", Form::text, Opens::trace},
-    Key{"weights", Form::text, Opens::nothing},
-    Key{"messages", Form::text, Opens::nothing},
-    Key{"tp", Form::number, Opens::trace},
-    Key{"cp", Form::number, Opens::trace},
-    Key{"ep", Form::number, Opens::trace},
-    Key{"dp", Form::number, Opens::trace},
-    Key{"pp", Form::number, Opens::trace},
-    Key{"order", Form::text, Opens::trace},
-    Key{"zero", Form::text, Opens::trace},
-    Key{"precision", Form::text, Opens::trace},
-    Key{"sharing", Form::text, Opens::nothing},
-    Key{"collectives", Form::text, Opens::cluster},
-    Key{"buckets", Form::text, Opens::cluster},
-    Key{"sequence_parallel", Form::boolean, Opens::trace},
-    Key{"all_pipelines", Form::boolean, Opens::cluster},
-    Key{"calibration", Form::text, Opens::trace},
-    Key{"slow", Form::text, Opens::cluster},
-    Key{"device_order", Form::text, Opens::cluster},
-    Key{"recompute", Form::text, Opens::nothing},
-    Key{"recompute_start", Form::text, Opens::nothing},
-    Key{"offload", Form::text, Opens::nothing},
-    Key{"prefetch", Form::number, Opens::nothing},
-    Key{"jitter", Form::uncertain, Opens::cluster},
-    Key{"sometimes_slow", Form::uncertain, Opens::cluster},
-    Key{"pause", Form::uncertain, Opens::cluster},
-    Key{"perturb", Form::uncertain, Opens::cluster},
-    Key{"seed", Form::uncertain, Opens::nothing},
-    Key{"scenarios", Form::uncertain, Opens::nothing},
-    Key{"freeze", Form::uncertain, Opens::nothing},
-    Key{"scenario", Form::uncertain, Opens::nothing},
+constexpr std::array key_table{
+    SweepKey{"trace", Form::text, Opens::trace},
+    SweepKey{"schedule", Form::text, Opens::nothing},
+    SweepKey{"devices", Form::number, Opens::cluster},
+    SweepKey{"cluster", Form::text, Opens::trace},
+    SweepKey{"link", Form::text, Opens::cluster},
+    SweepKey{"memory", Form::text, Opens::cluster},
+    SweepKey{"reserve", Form::text, Opens::cluster},
+    SweepKey{"host_link", Form::text, Opens::cluster},
+    SweepKey{"host_memory", Form::text, Opens::cluster},
+    SweepKey{"pair_overlap", Form::number, Opens::cluster},
+    SweepKey{"microbatches", Form::number, Opens::nothing},
+    SweepKey{"microbatch_size", Form::number, Opens::trace},
+    SweepKey{"profile_batch", Form::number, Opens::trace},
+    SweepKey{"steps", Form::number, Opens::nothing},
+    SweepKey{"partition", Form::text, Opens::trace},
+    SweepKey{"weights", Form::text, Opens::nothing},
+    SweepKey{"messages", Form::text, Opens::nothing},
+    SweepKey{"tp", Form::number, Opens::trace},
+    SweepKey{"cp", Form::number, Opens::trace},
+    SweepKey{"ep", Form::number, Opens::trace},
+    SweepKey{"dp", Form::number, Opens::trace},
+    SweepKey{"pp", Form::number, Opens::trace},
+    SweepKey{"order", Form::text, Opens::trace},
+    SweepKey{"zero", Form::text, Opens::trace},
+    SweepKey{"precision", Form::text, Opens::trace},
+    SweepKey{"sharing", Form::text, Opens::nothing},
+    SweepKey{"collectives", Form::text, Opens::cluster},
+    SweepKey{"buckets", Form::text, Opens::cluster},
+    SweepKey{"sequence_parallel", Form::boolean, Opens::trace},
+    SweepKey{"all_pipelines", Form::boolean, Opens::cluster},
+    SweepKey{"calibration", Form::text, Opens::trace},
+    SweepKey{"slow", Form::text, Opens::cluster},
+    SweepKey{"device_order", Form::text, Opens::cluster},
+    SweepKey{"recompute", Form::text, Opens::nothing},
+    SweepKey{"recompute_start", Form::text, Opens::nothing},
+    SweepKey{"offload", Form::text, Opens::nothing},
+    SweepKey{"prefetch", Form::number, Opens::nothing},
+    SweepKey{"jitter", Form::uncertain, Opens::cluster},
+    SweepKey{"sometimes_slow", Form::uncertain, Opens::cluster},
+    SweepKey{"pause", Form::uncertain, Opens::cluster},
+    SweepKey{"perturb", Form::uncertain, Opens::cluster},
+    SweepKey{"seed", Form::uncertain, Opens::nothing},
+    SweepKey{"scenarios", Form::uncertain, Opens::nothing},
+    SweepKey{"freeze", Form::uncertain, Opens::nothing},
+    SweepKey{"scenario", Form::uncertain, Opens::nothing},
 };
 
-const Key& key_of(std::string_view name) {
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.name == name; });
-  if (found == keys.end()) {
+const SweepKey& key_of(std::string_view name) {
+  const auto found = std::find_if(key_table.begin(), key_table.end(),
+                                  [&](const SweepKey& key) { return key.name == name; });
+  if (found == key_table.end()) {
     throw UsageError(fmt::format("there is no setting \"{}\"{}", name,
                                  did_you_mean(std::string(name), sweep_keys())));
   }
@@ -95,7 +95,7 @@ std::int64_t whole(const SettingWord& word) {
   throw UsageError(fmt::format("{} is a whole number from 0, not \"{}\"", word.key, word.text));
 }
 
-JsonValue value_of(const Key& key, const SettingWord& word) {
+JsonValue value_of(const SweepKey& key, const SettingWord& word) {
   if (key.form == Form::text) return {JsonKind::text, word.text, {}, {}};
   if (key.form == Form::boolean) {
     return {JsonKind::boolean, boolean(word) ? "true" : "false", {}, {}};
@@ -148,7 +148,7 @@ std::string part_of_cluster(const std::vector<SettingWord>& words) {
 const std::vector<std::string>& sweep_keys() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const Key& key : keys) all.emplace_back(key.name);
+    for (const SweepKey& key : key_table) all.emplace_back(key.name);
     return all;
   }();
   return names;
@@ -167,7 +167,7 @@ SweepQuestion question_of(const std::vector<SettingWord>& words) {
   JsonValue root;
   root.kind = JsonKind::object;
   for (const SettingWord& word : words) {
-    const Key& key = key_of(word.key);
+    const SweepKey& key = key_of(word.key);
     if (key.form == Form::uncertain) {
       set_uncertain(word, question);
     } else {

@@ -66,7 +66,7 @@ std::vector<std::string> pieces(const std::string& text) {
 
 // The pieces of texts like "rate 0.05, momentum 0.9" that are not in all of them; all texts whole
 // where that would leave one of them empty.
-std::vector<std::string> shortened(const std::vector<std::string>& texts) {
+std::vector<std::string> shortest_names(const std::vector<std::string>& texts) {
   std::map<std::string, std::size_t> in;  // number of texts that contain a piece
   for (const std::string& text : texts) {
     const std::vector<std::string> list = pieces(text);
@@ -96,7 +96,7 @@ void add_aspect(std::vector<std::string>& names, const std::vector<TrainingSetti
   for (const std::size_t i : which) words.push_back(aspect.words(settings[i]));
   const auto differs = [&](const std::string& word) { return word != words.front(); };
   if (std::none_of(words.begin(), words.end(), differs)) return;
-  words = shortened(words);
+  words = shortest_names(words);
   for (std::size_t i = 0; i < which.size(); ++i) {
     std::string& name = names[which[i]];
     name += (name.empty() ? "" : ", ") + (words[i].empty() ? "(none)" : words[i]);

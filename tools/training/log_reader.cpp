@@ -79,7 +79,7 @@ std::vector<LoggedStage> read_stages(const JsonNode& list) {
   return stages;
 }
 
-Time read_time(const JsonNode& node) {
+Time read_end(const JsonNode& node) {
   return Time{node.whole(0, std::numeric_limits<std::int64_t>::max() / 2)};
 }
 
@@ -100,7 +100,7 @@ std::vector<LoggedStep> read_steps(const JsonNode& node, std::int64_t most) {
   steps.reserve(ends.size());
   Time before{};
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    const Time end = read_time(ends[i]);
+    const Time end = read_end(ends[i]);
     if (end < before) {
       ends[i].refuse(fmt::format("a step must not end before the one before it ({} is before {})",
                                  end.count(), before.count()));
@@ -120,7 +120,7 @@ Evaluation read_evaluation(const JsonNode& node, std::int64_t least, std::int64_
     node.at("step").refuse(fmt::format("evaluations are in order of their steps ({} follows {})",
                                        one.step, least - 1));
   }
-  one.end = read_time(node.at("end_ps"));
+  one.end = read_end(node.at("end_ps"));
   one.loss = read_number(node.at("loss"));
   one.accuracy = read_number(node.at("accuracy"));
   if (one.accuracy < 0 || one.accuracy > 1) {

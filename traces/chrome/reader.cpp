@@ -20,7 +20,7 @@
 namespace stageline {
 namespace {
 
-constexpr int most_devices = 1 << 16;
+constexpr int most_process_ids = 1 << 16;
 
 class ChromeReader {
  public:
@@ -68,10 +68,10 @@ class ChromeReader {
 
   std::size_t device_of(const TraceEvent& event) {
     const auto device = parse_number<int>(event.pid);
-    if (!device || *device < 0 || *device >= most_devices) {
+    if (!device || *device < 0 || *device >= most_process_ids) {
       refuse(event, "pid",
              fmt::format("the device of a span must be a number from 0 to {} (it is {})",
-                         most_devices - 1, in_quotes(event.pid)));
+                         most_process_ids - 1, in_quotes(event.pid)));
     }
     devices_ = std::max(devices_, *device + 1);
     return as_size(*device);

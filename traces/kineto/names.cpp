@@ -30,7 +30,7 @@ constexpr std::size_t longest_name = 1000;  // bytes; std::regex recurses by the
 constexpr std::size_t longest_pattern = 1000;
 constexpr std::size_t most_rules = 1000;
 
-constexpr std::array<std::pair<std::string_view, RangeMeaning>, 12> words{{
+constexpr std::array<std::pair<std::string_view, RangeMeaning>, 12> range_words{{
     {"forward", RangeMeaning::forward},
     {"backward", RangeMeaning::backward},
     {"input_grad", RangeMeaning::input_grad},
@@ -261,8 +261,9 @@ RangeMeaning meaning_of(const JsonNode& node) {
 }
 
 std::string_view word_of(RangeMeaning meaning) {
-  const auto* const found = std::find_if(
-      words.begin(), words.end(), [meaning](const auto& word) { return word.second == meaning; });
+  const auto* const found =
+      std::find_if(range_words.begin(), range_words.end(),
+                   [meaning](const auto& word) { return word.second == meaning; });
   return found->first;  // every meaning has one
 }
 
@@ -346,7 +347,7 @@ NameRule name_rule(std::string_view pattern, std::vector<RangeMeaning> meanings)
 }
 
 std::optional<RangeMeaning> range_meaning(std::string_view word) {
-  for (const auto& [text, meaning] : words) {
+  for (const auto& [text, meaning] : range_words) {
     if (text == word) return meaning;
   }
   return {};
@@ -354,7 +355,7 @@ std::optional<RangeMeaning> range_meaning(std::string_view word) {
 
 std::vector<std::string> range_meaning_words() {
   std::vector<std::string> list;
-  for (const auto& [text, meaning] : words) list.emplace_back(text);
+  for (const auto& [text, meaning] : range_words) list.emplace_back(text);
   return list;
 }
 

@@ -20,17 +20,16 @@
 namespace stageline {
 namespace {
 
-constexpr std::string_view autograd_prefix = "autograd::engine::evaluate_function";
 constexpr std::int64_t no_number = -1;
 
-enum class Role : std::uint8_t { other, engine, separator };
+enum class RangeRole : std::uint8_t { other, engine, separator };
 
 struct Operator {
   KinetoStretch time;
   std::int64_t sequence = no_number;
   std::size_t event = 0;
   int thread = 0;
-  Role role = Role::other;
+  RangeRole role = RangeRole::other;
 };
 
 // dist.send and its like: c10d's operators, and the annotations of the backends.
@@ -102,9 +101,9 @@ class OperatorFinder {
       return;
     }
     if (is_message(event)) {
-      op.role = Role::separator;
+      op.role = RangeRole::separator;
     } else if (event.name.starts_with(autograd_prefix)) {
-      op.role = Role::engine;
+      op.role = RangeRole::engine;
     }
     if (!event.sequence.empty()) op.sequence = parse_count(event.sequence).value_or(no_number);
     operators_.push_back(op);
@@ -146,7 +145,7 @@ class OperatorFinder {
       const auto thread = static_cast<std::size_t>(op.thread);
       if (op.time.start < until[thread]) {
         Operator& around = outer[last[thread]];
-        if (around.role == Role::other && around.sequence == no_number) {
+        if (around.role == RangeRole::other && around.sequence == no_number) {
           around.sequence = op.sequence;
         }
         continue;
@@ -171,7 +170,7 @@ class OperatorFinder {
   int main_thread() const {
     std::vector<std::int64_t> count(threads_.size() + 1);
     for (const Operator& op : operators_) {
-      if (op.role == Role::other && op.sequence != no_number) {
+      if (op.role == RangeRole::other && op.sequence != no_number) {
         ++count[static_cast<std::size_t>(op.thread)];
       }
     }
@@ -181,7 +180,7 @@ class OperatorFinder {
   std::vector<std::int64_t> separators() const {
     std::vector<std::int64_t> at;
     for (const Operator& op : operators_) {
-      if (op.role != Role::other) at.push_back(op.time.start);
+      if (op.role != RangeRole::other) at.push_back(op.time.start);
     }
     for (const auto* const list : {&messages_, &updates_}) {
       for (const Operator& op : *list) at.push_back(op.time.start);
@@ -199,7 +198,7 @@ class OperatorFinder {
     bool opens = true;
     for (std::size_t at = 0; at < operators_.size(); ++at) {
       const Operator& op = operators_[at];
-      if (op.role != Role::other || op.thread != main) continue;
+      if (op.role != RangeRole::other || op.thread != main) continue;
       for (; next != separators.end() && *next <= op.time.start; ++next) opens = true;
       if (op.sequence == no_number) continue;
       if (opens) passes_.emplace_back();
@@ -213,7 +212,7 @@ class OperatorFinder {
   void find_backwards() {
     std::unordered_map<int, std::size_t> present;  // by thread: the pass
     for (const Operator& op : operators_) {
-      if (op.role != Role::engine) continue;
+      if (op.role != RangeRole::engine) continue;
       if (op.sequence != no_number) {
         const auto after = of_sequence_.upper_bound(op.sequence);
         if (after == of_sequence_.begin()) continue;
@@ -289,7 +288,7 @@ class OperatorFinder {
       pass.end = until = std::max(until, pass.end);  // the latest end of those that began
     }
     for (const Operator& op : operators_) {
-      if (op.role == Role::separator) continue;
+      if (op.role == RangeRole::separator) continue;
       const auto after = std::upper_bound(
           passes.begin(), passes.end(), op.time.start,
           [](std::int64_t at, const KinetoStretch& pass) { return at < pass.start; });

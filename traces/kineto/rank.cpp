@@ -30,7 +30,6 @@ namespace stageline {
 namespace {
 
 constexpr std::string_view action_prefix = "PP:";
-constexpr std::string_view autograd_prefix = "autograd::engine::evaluate_function";
 
 struct Annotation {
   std::string name;

@@ -97,6 +97,9 @@ std::optional<KinetoAction> parse_action(std::string_view text);
 /// Parses ScheduleGPipe's "Forward 3" and "Backward 3"; the stage is the rank, and set to 0 here.
 std::optional<Op> parse_plain(std::string_view name);
 
+/// How autograd's engine names what it runs.
+inline constexpr std::string_view autograd_prefix = "autograd::engine::evaluate_function";
+
 /// Parses a whole non-negative number and nothing else.
 std::optional<std::int64_t> parse_count(std::string_view digits);
 

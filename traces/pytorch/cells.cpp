@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::array<std::string_view, cell_words> words{
+constexpr std::array<std::string_view, cell_words> spellings{
     "F",      "I",      "W",      "B",       "BW",      "SEND_F",
     "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
 
@@ -39,8 +39,8 @@ CellAction action_of(std::string_view text, const Cell& cell) {
   CellAction action;
   const std::string_view word = text.substr(first, last - first);
   std::size_t at = 0;
-  while (at < words.size() && words[at] != word) ++at;
-  if (first == 0 || at == words.size()) {
+  while (at < spellings.size() && spellings[at] != word) ++at;
+  if (first == 0 || at == spellings.size()) {
     refuse(cell,
            fmt::format(
                "\"{}\" is not an action; an action is <stage><word><micro-batch>, such as 1F0, "
@@ -144,7 +144,7 @@ class CellText {
 
 }  // namespace
 
-std::string_view spelled(CellWord word) { return nth(words, word); }
+std::string_view spelled(CellWord word) { return nth(spellings, word); }
 
 std::string print(const CellAction& action) {
   const bool counts = is_compute(action.word) || is_message(action.word);

@@ -125,7 +125,7 @@ std::string pair_in_two_orders(const Program& program) {
 }  // namespace
 
 Program lowered_as_pytorch(Program program) {
-  for (auto& list : program.ops) std::erase_if(list, is_message);
+  for (auto& list : program.ops) std::erase_if(list, [](Op op) { return is_message(op); });
   return Lowering(program).lower();
 }
 

@@ -9,9 +9,9 @@
 namespace stageline {
 namespace {
 
-class Messages {
+class MessageCheck {
  public:
-  Messages(const CellRows& rows, const CellTable& table) : rows_(rows), table_(table) {}
+  MessageCheck(const CellRows& rows, const CellTable& table) : rows_(rows), table_(table) {}
 
   // A SEND must follow its producer, a RECV precede its reader, and both must be there; if there is
   // one message, all must be there.
@@ -119,6 +119,8 @@ class Messages {
 
 }  // namespace
 
-void check_messages(const CellRows& rows, const CellTable& table) { Messages(rows, table).check(); }
+void check_messages(const CellRows& rows, const CellTable& table) {
+  MessageCheck(rows, table).check();
+}
 
 }  // namespace stageline

@@ -127,9 +127,9 @@ ProductCurve fitted_products(const std::vector<TimedKernel>& products, double pe
   return *best;  // one unknown alone always goes: shares are above 0
 }
 
-class Fit {
+class KernelFit {
  public:
-  Fit(const KernelTable& table, const DeviceKind& kind)
+  KernelFit(const KernelTable& table, const DeviceKind& kind)
       : table_(table), kind_(kind), bandwidth_(bandwidth_of(kind)) {
     const ChipRates* const chip = find_chip_rates(kind.name);
     rates_ = built_in_ = chip == nullptr ? KernelRates{} : chip->rates;
@@ -407,7 +407,7 @@ class Fit {
 }  // namespace
 
 KernelsFit fit_kernels(const KernelTable& table, const DeviceKind& kind) {
-  return Fit(table, kind).result();
+  return KernelFit(table, kind).result();
 }
 
 }  // namespace stageline

@@ -5,7 +5,7 @@
 namespace stageline {
 namespace {
 
-constexpr const char* format_name = "stageline-kernels 1";
+constexpr const char* kernel_format = "stageline-kernels 1";
 constexpr double microsecond = 1e-6;
 
 std::int64_t extent(const JsonNode& row, std::string_view key) {
@@ -64,8 +64,9 @@ KernelTable read_kernel_table(const std::string& text, const std::string& file) 
   const JsonValue value = parse_json(text, file);
   const JsonNode root(value, "", file);
   const JsonNode format = root.at("format");
-  if (format.text() != format_name) {
-    format.refuse("must be \"" + std::string(format_name) + "\", not " + in_quotes(format.text()));
+  if (format.text() != kernel_format) {
+    format.refuse("must be \"" + std::string(kernel_format) + "\", not " +
+                  in_quotes(format.text()));
   }
   KernelTable table;
   table.device = root.at("device").text();

@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-const KernelConstant* constant_called(const std::string& name) {
+const KernelConstant* find_constant(const std::string& name) {
   for (const KernelConstant& one : kernel_constants()) {
     if (one.name == name) return &one;
   }
@@ -28,7 +28,7 @@ std::string rows_in_words(std::size_t count) {
 std::string constants_table(const RateSet& set, int width) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t c = 0; c < set.free.size(); ++c) {
-    const KernelConstant* const constant = constant_called(set.free[c]);
+    const KernelConstant* const constant = find_constant(set.free[c]);
     const FreeConstant& prior = set.priors[c];
     const FittedConstant& found = set.fit.constants[c];
     rows.push_back(

@@ -17,7 +17,7 @@
 namespace stageline {
 namespace {
 
-constexpr int most_devices = 4096;  // of a cluster
+constexpr int most_gpus = 4096;  // of a cluster
 
 // A kind of device, the bundled machine with it, and that machine's links.
 struct KnownDevice {
@@ -141,9 +141,9 @@ PointHardware hardware_of(const Point& point, const RunPace& pace) {
     found.why_not = fmt::format("no bundled cluster has the device \"{}\"", point.hardware);
     return found;
   }
-  if (point.gpus > most_devices) {
+  if (point.gpus > most_gpus) {
     found.why_not =
-        fmt::format("{} devices are more than the {} of a cluster", point.gpus, most_devices);
+        fmt::format("{} devices are more than the {} of a cluster", point.gpus, most_gpus);
     return found;
   }
   found.kind = known->kind;

@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-constexpr double bytes_per_gib = 1073741824.0;
+constexpr double gib = 1073741824.0;
 
 constexpr std::string_view roles_note =
     "fitted: a constant was fitted to the row. calibrate: the file offers the row for calibration, "
@@ -22,7 +22,7 @@ constexpr std::string_view roles_note =
     "values.";
 
 std::string step_text(double seconds) { return fmt::format("{:.4g} s", seconds); }
-std::string memory_text(double bytes) { return fmt::format("{:.2f} GiB", bytes / bytes_per_gib); }
+std::string memory_text(double bytes) { return fmt::format("{:.2f} GiB", bytes / gib); }
 
 std::string or_blank(const std::optional<double>& value, std::string (*text)(double)) {
   return value ? text(*value) : "";

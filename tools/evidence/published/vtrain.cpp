@@ -34,11 +34,11 @@ constexpr double block_update = 0.252771e-3;
 constexpr double embedding_update = 1.040203e-3;
 
 // Why the present row cannot be read.
-struct BadCell : std::runtime_error {
+struct BadVtrainCell : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws BadCell, and TraceError for a column that is missing.
+// Throws BadVtrainCell, and TraceError for a column that is missing.
 class VtrainRow {
  public:
   VtrainRow(const CsvTable& table, const CsvRow& row, const std::string& file)
@@ -59,7 +59,7 @@ class VtrainRow {
     refuse(fmt::format("{} is {}, and must be a whole number below 10^9", column, value));
   }
 
-  [[noreturn]] static void refuse(const std::string& why) { throw BadCell(why); }
+  [[noreturn]] static void refuse(const std::string& why) { throw BadVtrainCell(why); }
 
  private:
   const CsvTable& table_;
@@ -186,7 +186,7 @@ PointsFile read_vtrain_file(const std::string& csv, const std::string& file) {
   for (const CsvRow& cells : table.rows) {
     try {
       read.points.push_back(run_of(VtrainRow(table, cells, file), cells.line));
-    } catch (const BadCell& bad) {
+    } catch (const BadVtrainCell& bad) {
       read.unread.push_back({cells.line, bad.what()});
     }
   }
@@ -210,7 +210,7 @@ std::vector<ComposedRow> compose_vtrain(const std::string& csv, const std::strin
     try {
       const auto row = composed_row(VtrainRow(table, cells, file), cells.line);
       if (row) rows.push_back(*row);
-    } catch (const BadCell& bad) {
+    } catch (const BadVtrainCell& bad) {
       throw TraceError(file, fmt::format("line {}", cells.line), bad.what());
     }
   }

@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::string_view format_name = "stageline-staleness 1";
+constexpr std::string_view staleness_format = "stageline-staleness 1";
 
 // The position of a case in the table; cases that are no longer in it come last.
 std::pair<std::size_t, std::size_t> place_of(const StudyRun& run) {
@@ -89,7 +89,7 @@ void keep_run(StalenessEvidence& evidence, StudyRun run) {
 
 std::string to_json(const StalenessEvidence& evidence) {
   std::string text = fmt::format("{{\n  \"format\": \"{}\",\n  \"seeds\": {},\n  \"runs\": [",
-                                 format_name, evidence.seeds);
+                                 staleness_format, evidence.seeds);
   const char* between = "\n";
   for (const StudyRun& run : evidence.runs) {
     text += between + run_text(run);
@@ -102,9 +102,9 @@ StalenessEvidence parse_staleness_evidence(const std::string& text, const std::s
   const JsonValue tree = parse_json(text, file);
   const JsonNode root(tree, "", file);
   if (root.kind() != JsonKind::object) root.refuse("the staleness study is one JSON object");
-  if (const std::string format = root.at("format").text(); format != format_name) {
+  if (const std::string format = root.at("format").text(); format != staleness_format) {
     root.at("format").refuse(
-        fmt::format("the staleness study has \"{}\" here, not \"{}\"", format_name, format));
+        fmt::format("the staleness study has \"{}\" here, not \"{}\"", staleness_format, format));
   }
   root.check_keys({"format", "seeds", "runs"}, {});
   StalenessEvidence evidence;

@@ -12,7 +12,7 @@ namespace stageline {
 namespace {
 
 // Tolerance, so that a number equal to its limit is not beyond it by rounding.
-constexpr double tolerance = 1e-9;
+constexpr double accuracy_tolerance = 1e-9;
 
 CaseResult result_of(const StudyCase& asked, const std::vector<const StudyRun*>& runs) {
   CaseResult result;
@@ -114,7 +114,7 @@ Accuracy accuracy_over(const std::vector<double>& percents) {
 }
 
 Difference difference(const Accuracy& a, const Accuracy& b) {
-  return {a.mean - b.mean, a.half + b.half + tolerance};
+  return {a.mean - b.mean, a.half + b.half + accuracy_tolerance};
 }
 
 std::string_view name(Holds holds) {
@@ -131,7 +131,7 @@ std::string_view name(Holds holds) {
 
 Holds costs_little(const Accuracy& plain, const Accuracy& shallow, double most) {
   const Difference loss = difference(plain, shallow);
-  if (loss.points + loss.spread <= most + 2 * tolerance) return Holds::yes;
+  if (loss.points + loss.spread <= most + 2 * accuracy_tolerance) return Holds::yes;
   return loss.points - loss.spread > most ? Holds::no : Holds::within_spread;
 }
 

@@ -17,7 +17,7 @@
 namespace stageline {
 namespace {
 
-constexpr const char* preface = R"(# What stale weights cost in accuracy
+constexpr const char* staleness_preface = R"(# What stale weights cost in accuracy
 
 Made by `stageline-study staleness`, and from its runs (`staleness.json`) again by
 `stageline staleness tools/executor/studies/staleness.json --report tools/executor/studies`; a test does
@@ -301,7 +301,7 @@ std::vector<NetResult> some_results(const StalenessEvidence& evidence) {
 std::string staleness_markdown(const StalenessEvidence& evidence) {
   const std::vector<NetResult> results = some_results(evidence);
   const std::vector<StudyFigure> figures = staleness_figures(results);
-  std::string text = preface;
+  std::string text = staleness_preface;
   findings(text, results);
   settings(text, evidence, results);
   depth(text, results);

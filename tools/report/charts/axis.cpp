@@ -29,14 +29,14 @@ double ValueScale::share(double value) const {
 
 namespace {
 
-constexpr double rounding = 1e-9;  // of a step: how far a tick may lie outside the scale
+constexpr double tick_rounding = 1e-9;  // of a step: how far a tick may lie outside the scale
 
 std::vector<Tick> linear_ticks(const ValueScale& scale, int intervals, bool whole) {
   const double least = (scale.high - scale.low) / std::max(intervals, 1);
   int exponent = static_cast<int>(std::floor(std::log10(least)));
   double digit = 10;
   for (const double d : {5.0, 2.0, 1.0}) {
-    if (d * std::pow(10, exponent) >= least * (1 - rounding)) digit = d;
+    if (d * std::pow(10, exponent) >= least * (1 - tick_rounding)) digit = d;
   }
   if (digit == 10) {
     digit = 1;
@@ -48,8 +48,8 @@ std::vector<Tick> linear_ticks(const ValueScale& scale, int intervals, bool whol
   }
   // Multiples of digit · 10^exponent: never accumulated, so that labels are exact.
   const double step = digit * std::pow(10, exponent);
-  const auto first = static_cast<std::int64_t>(std::ceil(scale.low / step - rounding));
-  const auto last = static_cast<std::int64_t>(std::floor(scale.high / step + rounding));
+  const auto first = static_cast<std::int64_t>(std::ceil(scale.low / step - tick_rounding));
+  const auto last = static_cast<std::int64_t>(std::floor(scale.high / step + tick_rounding));
   std::vector<Tick> result;
   for (std::int64_t i = first; i <= last; ++i) {
     const double at = static_cast<double>(i) * step;
@@ -63,8 +63,8 @@ std::vector<Tick> linear_ticks(const ValueScale& scale, int intervals, bool whol
 std::vector<Tick> log_ticks(const ValueScale& scale, int intervals, bool whole) {
   const double base = whole ? 2 : 10;
   const auto power = [&](double value) { return std::log(value) / std::log(base); };
-  const int first = static_cast<int>(std::floor(power(scale.low) + rounding));
-  const int last = static_cast<int>(std::ceil(power(scale.high) - rounding));
+  const int first = static_cast<int>(std::floor(power(scale.low) + tick_rounding));
+  const int last = static_cast<int>(std::ceil(power(scale.high) - tick_rounding));
   const auto within = [&](int stride, std::initializer_list<double> digits) {
     std::vector<Tick> result;
     for (int i = first; i <= last; ++i) {
@@ -72,7 +72,8 @@ std::vector<Tick> log_ticks(const ValueScale& scale, int intervals, bool whole) 
       for (const double digit : digits) {
         const double at = digit * std::pow(base, i);
         const double share = scale.share(at);
-        if (share >= -rounding && share <= 1 + rounding) result.push_back({at, value_text(at)});
+        if (share >= -tick_rounding && share <= 1 + tick_rounding)
+          result.push_back({at, value_text(at)});
       }
     }
     return result;

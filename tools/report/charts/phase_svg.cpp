@@ -15,15 +15,15 @@
 namespace stageline {
 namespace {
 
-constexpr double tick_size = 11;  // px, of numbers
-constexpr double name_size = 12;
+constexpr double phase_tick = 11;  // px, of numbers
+constexpr double phase_name = 12;
 // Classes of report/svg/theme.hpp: neighbours in the list differ in lightness, so also in a grey
 // print; from the ninth name on they come again, fainter.
 constexpr std::array<const char*, 8> fills{"f", "i", "b", "g", "pf", "pb", "pg", "pu"};
 constexpr const char* opacity = "0.9";
 constexpr const char* faint = "0.45";
 
-struct Grid {
+struct PhaseGrid {
   Plot plot;
   double cell_width = 0;   // px
   double cell_height = 0;  // px
@@ -63,7 +63,7 @@ std::string tooltip_of(const PhaseChart& chart, std::size_t row, std::size_t col
   return text;
 }
 
-std::string cells(const PhaseChart& chart, const Grid& grid) {
+std::string cells(const PhaseChart& chart, const PhaseGrid& grid) {
   std::string out;
   std::string hatched;
   for (std::size_t row = 0; row < chart.ys.size(); ++row) {
@@ -91,7 +91,8 @@ int lead_class(const PhaseCell& cell) {
 
 // Edges between neighbouring cells that `differ`.
 template <class Differ>
-std::string edges(const PhaseChart& chart, const Grid& grid, const char* style, Differ differ) {
+std::string edges(const PhaseChart& chart, const PhaseGrid& grid, const char* style,
+                  Differ differ) {
   std::string path;
   for (std::size_t row = 0; row < chart.ys.size(); ++row) {
     for (std::size_t column = 0; column < chart.xs.size(); ++column) {
@@ -138,7 +139,7 @@ std::vector<std::vector<int>> depths(const PhaseChart& chart) {
 }
 
 // Each winner's name in its widest place, where it has room.
-std::string names(const PhaseChart& chart, const Grid& grid) {
+std::string names(const PhaseChart& chart, const PhaseGrid& grid) {
   const std::vector<std::vector<int>> depth = depths(chart);
   std::string out;
   for (std::size_t name = 0; name < chart.names.size(); ++name) {
@@ -154,29 +155,29 @@ std::string names(const PhaseChart& chart, const Grid& grid) {
       }
     }
     if (best == 0) continue;
-    const double width = text_width(chart.names[name], name_size) + 8;
+    const double width = text_width(chart.names[name], phase_name) + 8;
     const double middle = (grid.px(best_column) + grid.px(best_column + 1)) / 2;
     const double x =
         std::clamp(middle, grid.plot.left + width / 2 + 2, grid.plot.right - width / 2 - 2);
     const double y = (grid.py(best_row) + grid.py(best_row + 1)) / 2;
     out += rectangle("class=\"bg plate\" fill-opacity=\"0.85\"", x - width / 2, y - 9,
                      x + width / 2, y + 8, "");
-    out += text_at(x, y + 4, "t n", name_size, chart.names[name]);
+    out += text_at(x, y + 4, "t n", phase_name, chart.names[name]);
   }
   return out;
 }
 
-std::string axes(const PhaseChart& chart, const Grid& grid) {
+std::string axes(const PhaseChart& chart, const PhaseGrid& grid) {
   const Plot& plot = grid.plot;
   std::string out;
   double last = -1e9;
   for (std::size_t i = 0; i < chart.xs.size(); ++i) {
     const double x = (grid.px(i) + grid.px(i + 1)) / 2;
-    const double half = text_width(chart.xs[i], tick_size) / 2 + 4;
+    const double half = text_width(chart.xs[i], phase_tick) / 2 + 4;
     if (x - half < last) continue;
     last = x + half;
     out += line_at(x, plot.bottom, x, plot.bottom + 4, "axis");
-    out += text_at(x, plot.bottom + 17, "d n", tick_size, chart.xs[i]);
+    out += text_at(x, plot.bottom + 17, "d n", phase_tick, chart.xs[i]);
   }
   double below = 1e9;
   for (std::size_t i = 0; i < chart.ys.size(); ++i) {
@@ -184,9 +185,9 @@ std::string axes(const PhaseChart& chart, const Grid& grid) {
     if (y > below - 16) continue;
     below = y;
     out += line_at(plot.left - 4, y, plot.left, y, "axis");
-    out += text_at(plot.left - 7, y + 4, "d r", tick_size, chart.ys[i]);
+    out += text_at(plot.left - 7, y + 4, "d r", phase_tick, chart.ys[i]);
   }
-  return out + text_at(plot.right, plot.bottom + 34, "d r", tick_size, chart.x);
+  return out + text_at(plot.right, plot.bottom + 34, "d r", phase_tick, chart.x);
 }
 
 Fragment legend(const PhaseChart& chart, double width, double top) {
@@ -223,7 +224,7 @@ Fragment legend(const PhaseChart& chart, double width, double top) {
           "memory decides: a faster one does not fit");
   }
   if (none) entry("class=\"dm swatch\"", "", "none fits");
-  result.text += text_at(page_margin, result.bottom + 11, "d", tick_size,
+  result.text += text_at(page_margin, result.bottom + 11, "d", phase_tick,
                          "dotted lines: a lead of 1, 2, 5, 10, 20 and 50 %");
   result.bottom += 18;
   return result;
@@ -239,10 +240,10 @@ std::string phase_svg(const PhaseChart& chart, const SvgOptions& options) {
   }
   const double width = options.width;
   double numbers = 0;
-  for (const std::string& y : chart.ys) numbers = std::max(numbers, text_width(y, tick_size));
+  for (const std::string& y : chart.ys) numbers = std::max(numbers, text_width(y, phase_tick));
   Fragment head = page_head(chart.title, chart.subtitle, width);
   const Fragment key = legend(chart, width, head.bottom + 10);
-  Grid grid;
+  PhaseGrid grid;
   grid.plot.left = std::round(page_margin + numbers + 10);
   grid.plot.right = width - page_margin - 8;
   grid.plot.top = std::round(key.bottom + 26);
@@ -252,7 +253,7 @@ std::string phase_svg(const PhaseChart& chart, const SvgOptions& options) {
   grid.cell_height = height / static_cast<double>(chart.ys.size());
 
   std::string body = head.text + key.text;
-  body += text_at(page_margin, grid.plot.top - 9, "d", tick_size, chart.y);
+  body += text_at(page_margin, grid.plot.top - 9, "d", phase_tick, chart.y);
   body += cells(chart, grid);
   body += edges(chart, grid, "stroke-width:.6;stroke-dasharray:1 3",
                 [](const PhaseCell& a, const PhaseCell& b) {

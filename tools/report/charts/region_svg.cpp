@@ -11,12 +11,12 @@
 namespace stageline {
 namespace {
 
-constexpr double tick_size = 11;  // px, of numbers
-constexpr double bar_width = 14;  // px, of the scale
+constexpr double region_tick = 11;  // px, of numbers
+constexpr double bar_width = 14;    // px, of the scale
 constexpr double faintest = 0.06;
 constexpr double strongest = 0.85;
 
-struct Grid {
+struct RegionGrid {
   Plot plot;
   double cell_width = 0;   // px
   double cell_height = 0;  // px
@@ -34,7 +34,7 @@ std::string rectangle(std::string_view attributes, double x1, double y1, double 
 // Draws runs of cells in a row that look alike as one rectangle. `look` gives the attributes of a
 // cell, "" for none.
 template <class Look>
-std::string runs(const Region& region, const Grid& grid, Look look) {
+std::string runs(const Region& region, const RegionGrid& grid, Look look) {
   std::string out;
   for (std::size_t row = 0; row < region.ys.size(); ++row) {
     std::size_t first = 0;
@@ -59,7 +59,7 @@ std::string heat(const ValueScale& scale, double value) {
 }
 
 // The edges between cells inside and outside the band. The map's own edge closes it.
-std::string outline(const Region& region, const Grid& grid) {
+std::string outline(const Region& region, const RegionGrid& grid) {
   const auto rows = static_cast<std::ptrdiff_t>(region.ys.size());
   const auto columns = static_cast<std::ptrdiff_t>(region.xs.size());
   const auto inside = [&](std::ptrdiff_t row, std::ptrdiff_t column) {
@@ -97,26 +97,26 @@ std::string outline(const Region& region, const Grid& grid) {
   return fmt::format("<path class=\"band edge\" stroke-linecap=\"square\" d=\"{}\"/>\n", path);
 }
 
-std::string axes(const Region& region, const Grid& grid) {
+std::string axes(const Region& region, const RegionGrid& grid) {
   const Plot& plot = grid.plot;
   std::string out;
   double widest = 0;
   for (const double x : region.xs) {
-    widest = std::max(widest, text_width(value_text(x), tick_size));
+    widest = std::max(widest, text_width(value_text(x), region_tick));
   }
   const auto room = static_cast<std::size_t>((plot.right - plot.left) / (widest + 10));
   for (const std::size_t i : labelled_cells(region.xs, std::max<std::size_t>(room, 1))) {
     const double x = grid.px(static_cast<double>(i) + 0.5);
     out += line_at(x, plot.bottom, x, plot.bottom + 4, "axis");
-    out += text_at(x, plot.bottom + 17, "d n", tick_size, value_text(region.xs[i]));
+    out += text_at(x, plot.bottom + 17, "d n", region_tick, value_text(region.xs[i]));
   }
   const auto high = static_cast<std::size_t>((plot.bottom - plot.top) / 18);
   for (const std::size_t i : labelled_cells(region.ys, std::max<std::size_t>(high, 1))) {
     const double y = grid.py(static_cast<double>(i) + 0.5);
     out += line_at(plot.left - 4, y, plot.left, y, "axis");
-    out += text_at(plot.left - 7, y + 4, "d r", tick_size, value_text(region.ys[i]));
+    out += text_at(plot.left - 7, y + 4, "d r", region_tick, value_text(region.ys[i]));
   }
-  return out + text_at(plot.right, plot.bottom + 34, "d r", tick_size, axis_title(region.x));
+  return out + text_at(plot.right, plot.bottom + 34, "d r", region_tick, axis_title(region.x));
 }
 
 // The scale at the right: from the least value below to the greatest above, with the band on it.
@@ -141,14 +141,14 @@ std::string scale_bar(const Region& region, const ValueScale& scale, const Plot&
   }
   for (const Tick& tick : ticks(scale, std::max(2, static_cast<int>(height / 40)), false)) {
     out += line_at(left + bar_width, y_of(tick.at), left + bar_width + 4, y_of(tick.at), "axis");
-    out += text_at(left + bar_width + 7, y_of(tick.at) + 4, "d", tick_size, tick.label);
+    out += text_at(left + bar_width + 7, y_of(tick.at) + 4, "d", region_tick, tick.label);
   }
   return out;
 }
 
 // Marked points. A name is at the right of its point, or at the left, above or below it, wherever
 // it collides with no other name and no other point.
-std::string marks(const Region& region, const Grid& grid) {
+std::string marks(const Region& region, const RegionGrid& grid) {
   struct Rectangle {
     double left = 0, top = 0, right = 0, bottom = 0;
   };
@@ -167,7 +167,7 @@ std::string marks(const Region& region, const Grid& grid) {
   for (std::size_t i = 0; i < region.marks.size(); ++i) {
     const std::string& text = region.marks[i].label;
     const auto [x, y] = places[i];
-    const double width = text_width(text, tick_size) + 6;
+    const double width = text_width(text, region_tick) + 6;
     std::vector<Rectangle> candidates;
     for (const double away : {0.0, 18.0, 36.0, 54.0, 72.0}) {
       candidates.push_back({x + 7, y - 8 - away, x + 7 + width, y + 8 - away});
@@ -185,7 +185,7 @@ std::string marks(const Region& region, const Grid& grid) {
     taken.push_back(at);
     out +=
         rectangle("class=\"bg plate\" fill-opacity=\"0.8\"", at.left, at.top, at.right, at.bottom);
-    out += text_at(at.left + 3, (at.top + at.bottom) / 2 + 4, "t", tick_size, text);
+    out += text_at(at.left + 3, (at.top + at.bottom) / 2 + 4, "t", region_tick, text);
     out += marker(1, x, y, false, 1,
                   fmt::format("{}: {}, {}", text, value_text(region.marks[i].x, region.x.unit),
                               value_text(region.marks[i].y, region.y.unit)));
@@ -227,13 +227,13 @@ std::string region_svg(const Region& region, const SvgOptions& options) {
   const bool gaps = has_gaps(region);
   double numbers = 0;
   for (const double y : region.ys) {
-    numbers = std::max(numbers, text_width(value_text(y), tick_size));
+    numbers = std::max(numbers, text_width(value_text(y), region_tick));
   }
   Fragment head = page_head(region.title, region.subtitle, width);
   const Fragment legend = key(region, gaps, width, head.bottom + 10);
   head.text += legend.text;
 
-  Grid grid;
+  RegionGrid grid;
   grid.plot.left = std::round(page_margin + numbers + 10);
   grid.plot.right = width - page_margin - 26 - bar_width - 48;
   grid.plot.top = std::round(legend.bottom + 26);
@@ -245,8 +245,8 @@ std::string region_svg(const Region& region, const SvgOptions& options) {
   std::string body = head.text;
   const double titles = grid.plot.top - 9;
   const std::string value_words = value_title(region);
-  body += text_at(page_margin, titles, "d", tick_size, axis_title(region.y));
-  body += text_at(width - page_margin, titles, "d r", tick_size, value_words);
+  body += text_at(page_margin, titles, "d", region_tick, axis_title(region.y));
+  body += text_at(width - page_margin, titles, "d r", region_tick, value_words);
   body += runs(region, grid, [&](std::size_t row, std::size_t column) {
     const std::optional<double>& value = region.values[row][column];
     return value ? heat(scale, *value) : std::string("class=\"dm\"");

@@ -21,7 +21,7 @@ struct Cell {
 };
 
 // Maps values to cells. One column is left free at either side of the first and the last x.
-struct Cells {
+struct CellGrid {
   ValueScale x;
   ValueScale y;
   int columns = 0;
@@ -36,7 +36,7 @@ struct Cells {
   Cell of(const ChartPoint& point) const { return {row(*point.y), column(point.x)}; }
 };
 
-void dot(Canvas& canvas, int row, int column) {
+void put_dot(Canvas& canvas, int row, int column) {
   if (canvas.blank(row, column)) canvas.put(row, column, "·");
 }
 
@@ -45,9 +45,9 @@ void join(Canvas& canvas, Cell from, Cell to, SeriesStyle style) {
   const int across = to.column - from.column;
   if (style == SeriesStyle::step) {
     const int step = across < 0 ? -1 : 1;
-    for (int c = from.column; c != to.column; c += step) dot(canvas, from.row, c);
+    for (int c = from.column; c != to.column; c += step) put_dot(canvas, from.row, c);
     for (int r = std::min(from.row, to.row); r <= std::max(from.row, to.row); ++r) {
-      dot(canvas, r, to.column);
+      put_dot(canvas, r, to.column);
     }
     return;
   }
@@ -55,12 +55,12 @@ void join(Canvas& canvas, Cell from, Cell to, SeriesStyle style) {
   for (int i = 1; i < steps; ++i) {
     if (style == SeriesStyle::dashed && i % 2 == 1) continue;
     const double share = static_cast<double>(i) / steps;
-    dot(canvas, from.row + static_cast<int>(std::lround(share * (to.row - from.row))),
-        from.column + static_cast<int>(std::lround(share * across)));
+    put_dot(canvas, from.row + static_cast<int>(std::lround(share * (to.row - from.row))),
+            from.column + static_cast<int>(std::lround(share * across)));
   }
 }
 
-void draw_joins(Canvas& canvas, const Chart& chart, const Cells& cells) {
+void draw_joins(Canvas& canvas, const Chart& chart, const CellGrid& cells) {
   for (const Series& series : chart.series) {
     if (series.style == SeriesStyle::points) continue;
     const ChartPoint* last = nullptr;
@@ -74,7 +74,7 @@ void draw_joins(Canvas& canvas, const Chart& chart, const Cells& cells) {
 }
 
 // How far to the right of its place a letter may move without coming near another x.
-int room_beside(const Chart& chart, const Cells& cells) {
+int room_beside(const Chart& chart, const CellGrid& cells) {
   std::vector<int> columns;
   for (const Series& series : chart.series) {
     for (const ChartPoint& point : series.points) columns.push_back(cells.column(point.x));
@@ -88,7 +88,7 @@ int room_beside(const Chart& chart, const Cells& cells) {
 }
 
 // Draws the letters; returns whether several points had to share one '*'.
-bool draw_letters(Canvas& canvas, const Chart& chart, const Cells& cells) {
+bool draw_letters(Canvas& canvas, const Chart& chart, const CellGrid& cells) {
   const int room = room_beside(chart, cells);
   bool shared = false;
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
@@ -140,7 +140,7 @@ std::string chart_text(const Chart& chart, int columns, int rows) {
   check(chart);
   check_size(columns, rows, 4);
   const int y_intervals = std::max(1, (rows - 1) / 2);
-  Cells cells;
+  CellGrid cells;
   cells.x = x_scale(chart);
   cells.y = y_scale(chart, y_intervals);
   cells.rows = rows;

@@ -16,9 +16,9 @@
 namespace stageline {
 namespace {
 
-constexpr double thickness = 13;  // px, of a bar
-constexpr double between = 3;     // px, between the bars of a row
-constexpr double gap = 9;         // px, between rows
+constexpr double bar_thickness = 13;  // px, of a bar
+constexpr double between_bars = 3;    // px, between_bars the bars of a row
+constexpr double label_gap = 9;       // px, between_bars rows
 constexpr double least_bar = 1.5;
 constexpr std::size_t most_waterfalls = 2;
 
@@ -26,7 +26,7 @@ std::string rectangle(double x, double y, double width, const std::string& class
                       const std::string& style = "") {
   return fmt::format("<rect class=\"{}\"{} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
                      classes, style, svg_number(x), svg_number(y), svg_number(width),
-                     svg_number(thickness));
+                     svg_number(bar_thickness));
 }
 
 // Of the first waterfall solid, of the second hatched.
@@ -51,15 +51,15 @@ void check(const WaterfallChart& chart) {
   }
 }
 
-struct Extent {
+struct BarExtent {
   double low = 0;
   double high = 0;
   double names = 0;    // px
   double numbers = 0;  // px
 };
 
-Extent extent_of(const WaterfallChart& chart, double width) {
-  Extent extent;
+BarExtent extent_of(const WaterfallChart& chart, double width) {
+  BarExtent extent;
   for (const WaterfallRow& row : chart.rows) {
     extent.names = std::max(extent.names, text_width(shortened(row.name, 40), name_size));
     for (const WaterfallBar& bar : row.bars) {
@@ -79,7 +79,7 @@ std::string waterfall_svg(const WaterfallChart& chart, const SvgOptions& options
   check(chart);
   check(options);
   const double width = options.width;
-  const Extent extent = extent_of(chart, width);
+  const BarExtent extent = extent_of(chart, width);
   const ValueScale scale{extent.low, extent.high, false};
   const double left = page_margin + extent.names + 14;
   const double right = width - page_margin - extent.numbers - 10;
@@ -102,7 +102,7 @@ std::string waterfall_svg(const WaterfallChart& chart, const SvgOptions& options
   std::array<double, most_waterfalls> under{};
   for (std::size_t r = 0; r < chart.rows.size(); ++r) {
     const WaterfallRow& row = chart.rows[r];
-    y += gap / 2;
+    y += label_gap / 2;
     bars += text_at(page_margin, y + 11, "t", name_size, shortened(row.name, 40));
     for (std::size_t w = 0; w < row.bars.size(); ++w) {
       const WaterfallBar& bar = row.bars[w];
@@ -114,10 +114,10 @@ std::string waterfall_svg(const WaterfallChart& chart, const SvgOptions& options
       bars += text_at(width - page_margin, y + 11, "d r", tick_size, bar.words);
       if (r > 0) bars += line_at(ends[w], under[w], ends[w], y, "lead");
       ends[w] = px(bar.to);
-      under[w] = y + thickness;
-      y += thickness + (w + 1 < row.bars.size() ? between : 0);
+      under[w] = y + bar_thickness;
+      y += bar_thickness + (w + 1 < row.bars.size() ? between_bars : 0);
     }
-    y += gap / 2;
+    y += label_gap / 2;
   }
   const double bottom = y + 4;
   std::string grid;

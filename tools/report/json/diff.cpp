@@ -2,15 +2,10 @@
 // and stable.
 #include "tools/report/text/diff.hpp"
 #include "tools/base/json.hpp"
+#include "tools/report/json/row_parts.hpp"
 
 namespace stageline {
 namespace {
-
-Json ops_json(const std::vector<Op>& ops) {
-  Json list = Json::array();
-  for (const Op op : ops) list.push_back(print(op));
-  return list;
-}
 
 Json times_json(const std::optional<SideTimes>& side) {
   if (!side) return nullptr;

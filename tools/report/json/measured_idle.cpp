@@ -7,7 +7,7 @@
 namespace stageline {
 namespace {
 
-std::string_view word(RangeSource source) {
+std::string_view source_word(RangeSource source) {
   switch (source) {
     case RangeSource::gpu:
       return "gpu";
@@ -23,7 +23,7 @@ std::string_view word(RangeSource source) {
 
 std::string measured_idle_json(const KinetoRun& run, const MeasuredIdle& idle) {
   Json result;
-  result["times_of"] = word(run.source);
+  result["times_of"] = source_word(run.source);
   result["steps"] = run.program.steps;
   result["microbatches"] = run.program.microbatches;
   put_time(result, "makespan", idle.metrics.makespan);

@@ -3,6 +3,7 @@
 #include "tools/report/text/overlay.hpp"
 #include "sim/analysis/statistics.hpp"
 #include "tools/base/json.hpp"
+#include "tools/report/json/row_parts.hpp"
 
 namespace stageline {
 namespace {
@@ -25,12 +26,6 @@ Json side_json(const StepCut& side) {
     json["per_device"].push_back(std::move(device));
   }
   return json;
-}
-
-Json ops_json(const std::vector<Op>& ops) {
-  Json list = Json::array();
-  for (const Op op : ops) list.push_back(print(op));
-  return list;
 }
 
 void put_median(Json& row, const std::string& key, std::size_t count, Time time, Time spread) {

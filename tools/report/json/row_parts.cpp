@@ -4,12 +4,12 @@
 namespace stageline {
 namespace {
 
-constexpr double million = 1e6;
+constexpr double many_samples = 1e6;
 constexpr double billion = 1e9;
 
 Json amounts(double step, const StepEnergy& energy) {
   Json all{{"step", step}};
-  if (energy.samples > 0) all["million_samples"] = step / energy.samples * million;
+  if (energy.samples > 0) all["million_samples"] = step / energy.samples * many_samples;
   if (energy.tokens > 0) all["billion_tokens"] = step / energy.tokens * billion;
   return all;
 }
@@ -39,6 +39,12 @@ Json scenarios_json(const ScenarioSteps& steps, const Distribution& distribution
         {{"name", share.name}, {"share", share.share}, {"often", share.often}});
   }
   return item;
+}
+
+Json ops_json(const std::vector<Op>& ops) {
+  Json list = Json::array();
+  for (const Op op : ops) list.push_back(print(op));
+  return list;
 }
 
 }  // namespace stageline

@@ -1,6 +1,9 @@
-// Objects inside the rows of a comparison.
+// Objects inside the rows of a comparison, and lists of ops.
 #pragma once
 
+#include <vector>
+
+#include "sim/op.hpp"
 #include "tools/base/json.hpp"
 #include "tools/compare/uncertainty.hpp"
 #include "tools/study/energy.hpp"
@@ -13,5 +16,8 @@ void put_energy(Json& row, const StepEnergy& energy);
 /// Distribution, engine, share of being the best, and what is critical. `distribution` is of
 /// `steps`.
 Json scenarios_json(const ScenarioSteps& steps, const Distribution& distribution, double best);
+
+/// As a program spells them.
+Json ops_json(const std::vector<Op>& ops);
 
 }  // namespace stageline

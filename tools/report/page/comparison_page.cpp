@@ -19,7 +19,7 @@
 namespace stageline {
 namespace {
 
-constexpr double usual_quantile = 0.95;
+constexpr double page_quantile = 0.95;
 constexpr std::size_t most_levers = 20;
 
 const Outcome& outcome_of(const ComparisonReport& report, std::size_t row) {
@@ -79,7 +79,7 @@ RankingBars ranking_of(const ComparisonReport& report) {
   const bool titles = several_blocks(report);
   const RankBy& by = report.view.by;
   const std::optional<double> share =
-      by.measure == RankBy::Measure::quantile ? by.share : std::optional(usual_quantile);
+      by.measure == RankBy::Measure::quantile ? by.share : std::optional(page_quantile);
   bars.quantile_words = share ? fmt::format("p{:g}", *share * 100) : "mean";
   for (const RankedRows& order : report.orders) {
     RankingGroup group{titles ? block_title(order) : "", {}, {}};

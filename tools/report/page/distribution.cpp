@@ -7,9 +7,9 @@
 namespace stageline {
 namespace {
 
-constexpr int curve_points = 101;   // of a cumulative curve
-constexpr std::size_t bins = 60;    // of a histogram
-constexpr double beyond_p99 = 0.1;  // of the axis: rare steps far out do not squeeze the others
+constexpr int cumulative_points = 101;  // of a cumulative curve
+constexpr std::size_t bins = 60;        // of a histogram
+constexpr double beyond_p99 = 0.1;      // of the axis: rare steps far out do not squeeze the others
 
 }  // namespace
 
@@ -43,9 +43,9 @@ PageSection distribution_section(std::string title, const std::vector<NamedDistr
       one[key] = page_time(time);
     }
     one["quantiles"] = Json::array();
-    for (int point = 0; point < curve_points; ++point) {
+    for (int point = 0; point < cumulative_points; ++point) {
       one["quantiles"].push_back(
-          quantile(sorted[i], static_cast<double>(point) / (curve_points - 1)).count());
+          quantile(sorted[i], static_cast<double>(point) / (cumulative_points - 1)).count());
     }
     std::vector<std::int64_t> counts(bins, 0);  // the last one has all beyond it, too
     for (const Time time : sorted[i]) {

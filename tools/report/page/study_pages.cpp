@@ -139,7 +139,7 @@ Page plan_page(const Setting& setting, const Plan& plan, const PlanView& view,
 }
 
 // In a table of a page: a row takes 75 bytes of the file.
-constexpr std::size_t most_rows = 5'000;
+constexpr std::size_t most_op_rows = 5'000;
 
 Page overlay_page(const Overlay& overlay) {
   Page page{overlay.first.name + " and " + overlay.second.name, overlay_sentence(overlay), {}, {}};
@@ -154,10 +154,10 @@ Page overlay_page(const Overlay& overlay) {
   page.sections.push_back(diagram_section("What ran when", runs));
   Sheet ops = overlay_sheet(overlay);
   std::string title = "All ops, the largest difference first";
-  if (ops.rows.size() > most_rows) {
-    title = fmt::format("The {} of {} ops that differ most; --json has all", most_rows,
+  if (ops.rows.size() > most_op_rows) {
+    title = fmt::format("The {} of {} ops that differ most; --json has all", most_op_rows,
                         ops.rows.size());
-    ops.rows.resize(most_rows);
+    ops.rows.resize(most_op_rows);
   }
   page.sections.push_back(table_section(std::move(title), ops));
   add_notes(page, overlay.notes);

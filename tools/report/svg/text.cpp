@@ -149,15 +149,15 @@ std::vector<std::string> wrapped(const std::string& text, double width, double s
 
 namespace {
 
-struct Unit {
+struct PathUnit {
   const char* name;
   std::int64_t size;
 };
 
 template <std::size_t n>
-Axis axis(std::int64_t top, int intervals, const std::array<Unit, n>& units) {
+Axis axis(std::int64_t top, int intervals, const std::array<PathUnit, n>& units) {
   Axis result;
-  for (const Unit& unit : units) {
+  for (const PathUnit& unit : units) {
     if (unit.size <= std::max<std::int64_t>(top, 1)) {
       result.unit = unit.size;
       result.unit_name = unit.name;
@@ -179,20 +179,20 @@ Axis axis(std::int64_t top, int intervals, const std::array<Unit, n>& units) {
 }  // namespace
 
 Axis time_axis(Time top, int intervals) {
-  constexpr std::array<Unit, 5> units{{{"ps", 1},
-                                       {"ns", 1'000},
-                                       {"µs", 1'000'000},
-                                       {"ms", 1'000'000'000},
-                                       {"s", 1'000'000'000'000}}};
+  constexpr std::array<PathUnit, 5> units{{{"ps", 1},
+                                           {"ns", 1'000},
+                                           {"µs", 1'000'000},
+                                           {"ms", 1'000'000'000},
+                                           {"s", 1'000'000'000'000}}};
   return axis(top.count(), intervals, units);
 }
 
 Axis byte_axis(Bytes top, int intervals) {
-  constexpr std::array<Unit, 5> units{{{"B", 1},
-                                       {"kB", 1'000},
-                                       {"MB", 1'000'000},
-                                       {"GB", 1'000'000'000},
-                                       {"TB", 1'000'000'000'000}}};
+  constexpr std::array<PathUnit, 5> units{{{"B", 1},
+                                           {"kB", 1'000},
+                                           {"MB", 1'000'000},
+                                           {"GB", 1'000'000'000},
+                                           {"TB", 1'000'000'000'000}}};
   return axis(top.count, intervals, units);
 }
 

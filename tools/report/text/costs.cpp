@@ -19,7 +19,7 @@
 namespace stageline {
 namespace {
 
-constexpr int bar_width = 20;
+constexpr int bar_columns = 20;
 constexpr int half_width = 12;
 constexpr std::size_t most_rows = 64;  // up to this many are all shown
 constexpr int rows_of_more = 32;       // shown if there are more
@@ -167,7 +167,7 @@ std::string costs_table(const std::vector<CostRow>& rows, const CostRow& total,
     cells.push_back(std::move(cell));
   };
   const Shown split = shown(steps, options);
-  for (const std::size_t i : split.rows) line(rows[i], cost_bar(rows[i], longest, bar_width));
+  for (const std::size_t i : split.rows) line(rows[i], cost_bar(rows[i], longest, bar_columns));
   if (!split.rest.empty()) line(sum_of(picked(rows, split.rest), others(split.rest.size())), "");
   line(total, "");
   std::string text = fitted_text(columns, cells, options);

@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-std::string counted(int number, const std::string& noun) {
+std::string counted_findings(int number, const std::string& noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
@@ -37,9 +37,10 @@ std::string lint_report(const std::string& file, const Program& program, const L
     text += fmt::format("{}: {} more of [{}]\n", file, number, name(rule));
   }
   if (text.empty()) return text;
-  return text + fmt::format("{}: {}, {}, {}\n", file, counted(lint.count(Severity::error), "error"),
-                            counted(lint.count(Severity::warning), "warning"),
-                            counted(lint.count(Severity::note), "note"));
+  return text + fmt::format("{}: {}, {}, {}\n", file,
+                            counted_findings(lint.count(Severity::error), "error"),
+                            counted_findings(lint.count(Severity::warning), "warning"),
+                            counted_findings(lint.count(Severity::note), "note"));
 }
 
 }  // namespace stageline

@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-std::string_view words(OpKind kind) {
+std::string_view op_words(OpKind kind) {
   switch (kind) {
     case OpKind::forward:
       return "forward";
@@ -52,11 +52,11 @@ std::string_view words(OpKind kind) {
 // "0F7 (forward of micro-batch 7 in stage 0)", "0U1 (update 1 in stage 0)".
 std::string op_words(const Outcome& outcome, Op op) {
   if (!counts_microbatches(op.kind)) {
-    return fmt::format("{} ({} {} in stage {})", print(op), words(op.kind), op.microbatch,
+    return fmt::format("{} ({} {} in stage {})", print(op), op_words(op.kind), op.microbatch,
                        op.stage);
   }
   const bool chunks = outcome.program.settings.sequence_chunks > 1;
-  return fmt::format("{} ({} of {} {} in stage {})", print(op), words(op.kind),
+  return fmt::format("{} ({} of {} {} in stage {})", print(op), op_words(op.kind),
                      chunks ? "chunk" : "micro-batch", op.microbatch, op.stage);
 }
 
@@ -88,7 +88,7 @@ std::string count_words(const Outcome& outcome, int device) {
   return fmt::format(" ({} {})", held, noun);
 }
 
-// The parts of the peak with their words, the largest first.
+// The parts of the peak with their op_words, the largest first.
 std::vector<std::pair<Bytes, std::string>> parts_of(const Outcome& outcome, int device) {
   const DeviceMemory& memory = nth(outcome.memory.device, device);
   const auto of = [&](MemoryKind kind) { return nth(memory.at_peak, kind); };
@@ -119,9 +119,9 @@ std::string peak_sentence(const Outcome& outcome, int device) {
   if (memory.peak_op) text += op_clause(outcome, *memory.peak_op);
   if (total(memory.at_peak) == memory.peak) {
     const char* separator = ": ";
-    for (const auto& [bytes, words] : parts_of(outcome, device)) {
+    for (const auto& [bytes, op_words] : parts_of(outcome, device)) {
       if (bytes == Bytes{}) continue;
-      text += fmt::format("{}{} {}", separator, print(bytes), words);
+      text += fmt::format("{}{} {}", separator, print(bytes), op_words);
       separator = ", ";
     }
   }

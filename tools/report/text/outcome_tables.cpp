@@ -18,7 +18,7 @@
 namespace stageline {
 namespace {
 
-using Cells = std::vector<std::string>;
+using RowCells = std::vector<std::string>;
 
 double part(Time some, Time whole) {
   return whole > Time{} ? to_seconds(some) / to_seconds(whole) : 0;
@@ -55,12 +55,12 @@ std::string layers_of(const Outcome& outcome, const Model& model, int first_stag
 }
 
 // Whether two rows have equal cells from that column on.
-bool equal_from(std::size_t column, const Cells& a, const Cells& b) {
+bool equal_from(std::size_t column, const RowCells& a, const RowCells& b) {
   return std::equal(a.begin() + static_cast<std::ptrdiff_t>(column), a.end(),
                     b.begin() + static_cast<std::ptrdiff_t>(column), b.end());
 }
 
-std::vector<RowGroup> groups_of(const std::vector<Cells>& rows, std::size_t first_value,
+std::vector<RowGroup> groups_of(const std::vector<RowCells>& rows, std::size_t first_value,
                                 const std::vector<std::vector<double>>& measures,
                                 const TableView& view) {
   if (view.full) {
@@ -90,7 +90,8 @@ std::string grouped_note(const std::vector<RowGroup>& groups, std::size_t rows,
 }
 
 // The devices of a group of rows, which are in that column.
-std::string devices_of(const std::vector<Cells>& rows, std::size_t column, const RowGroup& group) {
+std::string devices_of(const std::vector<RowCells>& rows, std::size_t column,
+                       const RowGroup& group) {
   std::set<std::string> devices;
   for (std::size_t i = group.first; i <= group.last; ++i) devices.insert(rows[i][column]);
   const std::string& first = rows[group.first][column];
@@ -99,12 +100,12 @@ std::string devices_of(const std::vector<Cells>& rows, std::size_t column, const
                                         : fmt::format("{} devices", devices.size());
 }
 
-Cells device_row(const Outcome& outcome, std::size_t d, const std::vector<IdleKind>& kinds,
-                 bool activations) {
+RowCells device_row(const Outcome& outcome, std::size_t d, const std::vector<IdleKind>& kinds,
+                    bool activations) {
   const Time all = outcome.metrics.makespan;
   const DeviceMetrics& metrics = outcome.metrics.device[d];
   const DeviceMemory& memory = outcome.memory.device[d];
-  Cells row{outcome.program.devices[d], print(metrics.busy), percent(part(metrics.idle, all))};
+  RowCells row{outcome.program.devices[d], print(metrics.busy), percent(part(metrics.idle, all))};
   for (const IdleKind kind : kinds) {
     row.push_back(percent(part(nth(metrics.idle_by, kind), all)));
   }
@@ -119,7 +120,7 @@ Cells device_row(const Outcome& outcome, std::size_t d, const std::vector<IdleKi
   return row;
 }
 
-Cells stage_row(const Outcome& outcome, const Model& model, int s) {
+RowCells stage_row(const Outcome& outcome, const Model& model, int s) {
   const StageCosts& costs = nth(outcome.costs.stage, s);
   const StageVersions& versions = nth(outcome.versions, s);
   Bytes sent{};
@@ -181,12 +182,12 @@ std::string device_table(const Outcome& outcome, const TableView& view) {
   for (const char* const title : {"peak memory", "of", "activations", "at", "stashes"}) {
     if (view.activations || title != std::string_view("activations")) columns.push_back({title});
   }
-  std::vector<Cells> all;
+  std::vector<RowCells> all;
   for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
     all.push_back(device_row(outcome, d, kinds, view.activations));
   }
   const std::vector<RowGroup> groups = groups_of(all, 1, device_measures(outcome), view);
-  std::vector<Cells> rows;
+  std::vector<RowCells> rows;
   for (const RowGroup& group : groups) {
     if (!group.shown) {
       rows.push_back({fmt::format("… {} more …", group.size())});
@@ -199,10 +200,10 @@ std::string device_table(const Outcome& outcome, const TableView& view) {
 }
 
 std::string stage_table(const Outcome& outcome, const Model& model, const TableView& view) {
-  std::vector<Cells> all;
+  std::vector<RowCells> all;
   for (int s = 0; s < outcome.program.stages(); ++s) all.push_back(stage_row(outcome, model, s));
   const std::vector<RowGroup> groups = groups_of(all, 3, stage_measures(outcome), view);
-  std::vector<Cells> rows;
+  std::vector<RowCells> rows;
   for (const RowGroup& group : groups) {
     if (group.size() == 1) {
       rows.push_back(all[group.first]);
@@ -213,7 +214,7 @@ std::string stage_table(const Outcome& outcome, const Model& model, const TableV
       rows.push_back({stages, "…", "…"});
       continue;
     }
-    Cells row = all[group.first];
+    RowCells row = all[group.first];
     row[0] = stages;
     row[1] = devices_of(all, 1, group);
     row[2] = layers_of(outcome, model, static_cast<int>(group.first), static_cast<int>(group.last));

@@ -88,7 +88,7 @@ std::string op_table(const Overlay& overlay, int top, int width) {
                rows, width);
 }
 
-std::string list_of(const std::vector<Op>& ops) {
+std::string first_ops(const std::vector<Op>& ops) {
   constexpr std::size_t most = 8;
   std::string text;
   for (std::size_t i = 0; i < std::min(ops.size(), most); ++i) {
@@ -114,10 +114,10 @@ std::string overlay_text(const Overlay& overlay, int top, int width) {
                       std::min(as_size(top), overlay.ops.size()), overlay.ops.size());
   text += op_table(overlay, top, width);
   if (!overlay.only_first.empty()) {
-    text += fmt::format("only {}: {}\n", a.word, list_of(overlay.only_first));
+    text += fmt::format("only {}: {}\n", a.word, first_ops(overlay.only_first));
   }
   if (!overlay.only_second.empty()) {
-    text += fmt::format("only {}: {}\n", b.word, list_of(overlay.only_second));
+    text += fmt::format("only {}: {}\n", b.word, first_ops(overlay.only_second));
   }
   return text;
 }

@@ -13,10 +13,10 @@
 namespace stageline {
 namespace {
 
-constexpr const char* unknown = "–";
+constexpr const char* not_known = "–";
 constexpr std::size_t widest_cut = 24;  // characters
 
-const PlanPoint& fastest(const Plan& plan) { return plan.front.front(); }
+const PlanPoint& fastest_point(const Plan& plan) { return plan.front.front(); }
 
 std::string degrees_cell(const PlanRow& row) {
   const auto widest = [&](int Degrees::*degree) {
@@ -41,13 +41,13 @@ std::string microbatches_cell(const PlanRow& row) {
 }
 
 std::string slower_cell(const PlanRow& row) {
-  const Time best = fastest(*row.plan).verdict.step;
-  if (row.place == 0 || best <= Time{}) return unknown;
+  const Time best = fastest_point(*row.plan).verdict.step;
+  if (row.place == 0 || best <= Time{}) return not_known;
   return signed_share(to_seconds(row.point->verdict.step) / to_seconds(best) - 1);
 }
 
 std::string throughput_cell(const PlanRow& row) {
-  if (row.point->verdict.step <= Time{}) return unknown;
+  if (row.point->verdict.step <= Time{}) return not_known;
   return fmt::format("{:.5g} {}", row.point->verdict.throughput, throughput_unit(*row.model));
 }
 
@@ -59,8 +59,8 @@ std::string peak_cell(const PlanRow& row) {
 }
 
 template <class Text>
-std::string text_or_unknown(const std::optional<double>& value, Text&& text) {
-  return value ? text(*value) : unknown;
+std::string text_or_dash(const std::optional<double>& value, Text&& text) {
+  return value ? text(*value) : not_known;
 }
 
 // Of a step, which may cost less than a cent.
@@ -69,7 +69,7 @@ std::string step_dollars(double dollars) {
 }
 
 CellFigure slower_figure(const PlanRow& row) {
-  const Time best = fastest(*row.plan).verdict.step;
+  const Time best = fastest_point(*row.plan).verdict.step;
   if (best <= Time{}) return {};
   return number_figure(to_seconds(row.point->verdict.step) / to_seconds(best) - 1);
 }
@@ -88,7 +88,7 @@ CellFigure peak_figure(const PlanRow& row) {
 bool has_tokens(const PlanRow& row) { return row.point->rates.tokens_per_second.has_value(); }
 
 bool differs_in_devices(const PlanRow& row) {
-  return row.point->devices() != fastest(*row.plan).devices();
+  return row.point->devices() != fastest_point(*row.plan).devices();
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"sequence", true, 60},
        "Whether tensor-parallel ranks share the activations of norms and dropouts",
        [](const PlanRow& row) {
-         return std::string(row.point->candidate.shape.sequence_parallel ? "parallel" : unknown);
+         return std::string(row.point->candidate.shape.sequence_parallel ? "parallel" : not_known);
        },
        nullptr,
        [](const PlanRow& row) { return row.point->candidate.shape.sequence_parallel; }},
@@ -150,7 +150,7 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"tokens/s/GPU", false, 65},
        "Tokens of a step over its time and the number of devices",
        [](const PlanRow& row) {
-         return text_or_unknown(row.point->rates.tokens_per_device_second, count_text);
+         return text_or_dash(row.point->rates.tokens_per_device_second, count_text);
        },
        [](const PlanRow& row) {
          return number_figure(row.point->rates.tokens_per_device_second, "tokens/s/GPU");
@@ -158,7 +158,7 @@ const std::vector<PlanColumn>& plan_columns() {
        has_tokens},
       {{"MFU", false, 35},
        "Model FLOPs of a step over what the peaks of all devices allow in that time",
-       [](const PlanRow& row) { return text_or_unknown(row.point->rates.mfu, percent); },
+       [](const PlanRow& row) { return text_or_dash(row.point->rates.mfu, percent); },
        [](const PlanRow& row) { return number_figure(row.point->rates.mfu); },
        [](const PlanRow& row) { return row.point->rates.mfu.has_value(); }},
       {{"peak memory"},
@@ -167,19 +167,17 @@ const std::vector<PlanColumn>& plan_columns() {
        peak_figure},
       {{"GPU-hours", false, 55},
        "Hours of all devices together for the tokens of --tokens",
-       [](const PlanRow& row) {
-         return text_or_unknown(row.point->rates.device_hours, count_text);
-       },
+       [](const PlanRow& row) { return text_or_dash(row.point->rates.device_hours, count_text); },
        [](const PlanRow& row) { return number_figure(row.point->rates.device_hours, "h"); },
        [](const PlanRow& row) { return row.point->rates.device_hours.has_value(); }},
       {{"cost", false, 25},
        "Those hours at the price of the devices",
-       [](const PlanRow& row) { return text_or_unknown(row.point->rates.dollars, dollars_text); },
+       [](const PlanRow& row) { return text_or_dash(row.point->rates.dollars, dollars_text); },
        [](const PlanRow& row) { return number_figure(row.point->rates.dollars, "US dollars"); },
        [](const PlanRow& row) { return row.point->rates.dollars.has_value(); }},
       {{"cost a step", false, 45},
        "The time of all devices in a step at their price",
-       [](const PlanRow& row) { return text_or_unknown(row.point->dollars_step, step_dollars); },
+       [](const PlanRow& row) { return text_or_dash(row.point->dollars_step, step_dollars); },
        [](const PlanRow& row) { return number_figure(row.point->dollars_step, "US dollars"); },
        [](const PlanRow& row) { return row.point->dollars_step.has_value(); }},
   };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int most_devices = 24;   // up to this many are all drawn
 constexpr int devices_at_end = 8;  // first and last ones drawn of more
-constexpr char goes_on = '-';      // printed as "─"
+constexpr char line_sign = '-';    // printed as "─"
 
 enum class RowKind : std::uint8_t { forward, backward, weights };
 
@@ -36,7 +36,7 @@ char letter_of(RowKind kind) {
 }
 
 // What occurs on the compute lanes.
-struct Contents {
+struct RowContents {
   bool weights = false;
   bool split = false;  // input gradients apart from weight gradients
   bool recompute = false;
@@ -61,7 +61,7 @@ struct Contents {
 };
 
 // Columns of equal length; a column shows what runs at its middle.
-struct Axis {
+struct TimeAxis {
   Time tick{};
   std::size_t columns = 0;
   std::size_t in_run = 0;  // whose middle is before the end
@@ -74,9 +74,9 @@ struct Axis {
   }
 };
 
-Axis axis_of(const Timeline& timeline, const FigureOptions& options) {
+TimeAxis axis_of(const Timeline& timeline, const FigureOptions& options) {
   const Time end = makespan(timeline);
-  Axis axis;
+  TimeAxis axis;
   axis.tick = options.tick;
   if (axis.tick <= Time{}) {
     axis.tick = std::max(Time{1}, (end + Time{options.columns - 1}) / options.columns);
@@ -94,13 +94,13 @@ void draw_box(std::string& row, std::size_t from, std::size_t to, Op op) {
     std::fill(begin, end, op.kind == OpKind::recompute ? '~' : '^');
     return;
   }
-  std::fill(begin, end, goes_on);
+  std::fill(begin, end, line_sign);
   std::string number = fmt::format("{}", op.microbatch);
   if (number.size() > 1 && number.size() >= to - from) number = number.back();
   std::copy(number.begin(), number.end(), begin);
 }
 
-std::string row_text(const Spans& spans, RowKind kind, const Axis& axis) {
+std::string row_text(const Spans& spans, RowKind kind, const TimeAxis& axis) {
   std::string row(axis.columns, ' ');
   for (const Span& span : spans) {
     if (row_of(span.op.kind) == kind) {
@@ -110,7 +110,7 @@ std::string row_text(const Spans& spans, RowKind kind, const Axis& axis) {
   return row;
 }
 
-void mark_idle(std::string& row, const Spans& spans, const Axis& axis) {
+void mark_idle(std::string& row, const Spans& spans, const TimeAxis& axis) {
   std::vector<bool> busy(axis.columns, false);
   for (const Span& span : spans) {
     for (std::size_t c = axis.column(span.start); c < axis.column(span.end); ++c) busy[c] = true;
@@ -142,7 +142,7 @@ std::string printed(const std::string& row, RowKind kind, bool colour) {
     const char* const wanted = colour ? colour_of(sign, kind) : nullptr;
     if (wanted != current) text += wanted == nullptr ? "\x1b[0m" : wanted;
     current = wanted;
-    if (sign == goes_on) {
+    if (sign == line_sign) {
       text += "─";
     } else {
       text += sign;
@@ -154,8 +154,8 @@ std::string printed(const std::string& row, RowKind kind, bool colour) {
 }  // namespace
 
 std::string space_time(const Timeline& timeline, const FigureOptions& options, bool full) {
-  const Axis axis = axis_of(timeline, options);
-  Contents contents;
+  const TimeAxis axis = axis_of(timeline, options);
+  RowContents contents;
   contents.add(timeline);
   std::vector<RowKind> kinds{RowKind::forward, RowKind::backward};
   if (contents.weights) kinds.push_back(RowKind::weights);
@@ -183,7 +183,7 @@ std::string space_time(const Timeline& timeline, const FigureOptions& options, b
 }
 
 std::string space_time_legend(const std::vector<const Timeline*>& timelines) {
-  Contents contents;
+  RowContents contents;
   for (const Timeline* const timeline : timelines) contents.add(*timeline);
   std::string text = "F forward · B backward";
   if (contents.split) text += ", or its input gradient";

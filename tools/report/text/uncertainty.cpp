@@ -39,7 +39,7 @@ std::string steps_take(const UncertainRow& row, std::optional<double> share, Tim
   return fmt::format("{:g} % of the steps take at most {}", *share * 100, print(time));
 }
 
-std::string signed_percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
+std::string signed_change(double share) { return fmt::format("{:+.1f} %", share * 100); }
 
 }  // namespace
 
@@ -73,7 +73,7 @@ Sheet uncertainty_sheet(const std::vector<UncertainRow>& rows,
     sheet.rows.push_back({{row.row.schedule, {}},
                           time(row.steps->nominal),
                           time(d.mean),
-                          {signed_percent(row.loss()), number_figure(row.loss())},
+                          {signed_change(row.loss()), number_figure(row.loss())},
                           time(d.p5),
                           time(d.p50),
                           time(d.p95),
@@ -111,7 +111,7 @@ std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
     const Time nominal = first.steps->nominal;
     if (nominal == Time{}) return text;
     return text + fmt::format(", {} against the nominal step",
-                              signed_percent(to_seconds(time) / to_seconds(nominal) - 1));
+                              signed_change(to_seconds(time) / to_seconds(nominal) - 1));
   }
   const std::string by = share ? fmt::format("p{:g}", *share * 100) : "the mean";
   std::string text =

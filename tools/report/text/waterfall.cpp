@@ -13,17 +13,17 @@ namespace stageline {
 namespace {
 
 constexpr int most_bar = 40;  // columns of the whole step
-constexpr int least_bar = 10;
+constexpr int least_bar_columns = 10;
 constexpr int beside_bar = 44;  // columns: the name, the time and the share
 
-double share_of(Time part, Time whole) {
+double ratio_of(Time part, Time whole) {
   return whole > Time{} ? to_seconds(part) / to_seconds(whole) : 0;
 }
 
 // From one moment to another on a line of so many columns.
 std::string bar(Time from, Time to, Time whole, int columns) {
   const auto at = [&](Time time) {
-    return std::clamp(static_cast<int>(std::lround(share_of(time, whole) * columns)), 0, columns);
+    return std::clamp(static_cast<int>(std::lround(ratio_of(time, whole) * columns)), 0, columns);
   };
   const int begin = at(std::min(from, to));
   const int end = std::max(at(std::max(from, to)), std::min(begin + 1, columns));
@@ -50,8 +50,8 @@ std::string waterfall_table(const Waterfall& waterfall, int width) {
   const auto add = [&](std::string_view name, Time from, Time to, bool ends) {
     const Time time = to - from;
     rows.push_back({std::string(name), ends ? print(time) : signed_time(time),
-                    percent(share_of(time, waterfall.step))});
-    if (columns >= least_bar) rows.back().push_back(bar(from, to, waterfall.step, columns));
+                    percent(ratio_of(time, waterfall.step))});
+    if (columns >= least_bar_columns) rows.back().push_back(bar(from, to, waterfall.step, columns));
   };
   add("ideal", Time{}, waterfall.ideal, true);
   Time until = waterfall.ideal;
@@ -65,12 +65,12 @@ std::string waterfall_table(const Waterfall& waterfall, int width) {
   }
   add("step", Time{}, waterfall.step, true);
   std::vector<Column> titles{{"cause", true}, {"time"}, {"of the step"}};
-  if (columns >= least_bar) titles.push_back({"", true});
+  if (columns >= least_bar_columns) titles.push_back({"", true});
   std::string text = table(titles, rows, width);
   if (waterfall.by[most] <= Time{}) return text + "→ nothing is lost: the step is all work\n";
   return text + fmt::format("→ most is lost by {}: {} of the step\n",
                             name(static_cast<StepCause>(most)),
-                            percent(share_of(waterfall.by[most], waterfall.step)));
+                            percent(ratio_of(waterfall.by[most], waterfall.step)));
 }
 
 std::string device_waterfall_table(const Waterfall& waterfall, int width) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t most_boxes = 30'000;  // keeps the document under 2 MB
 
 // The head of the page, and the runs below it.
-struct Contents {
+struct PageContents {
   const std::string& title;
   const std::string& subtitle;
   std::vector<std::string> notes;
@@ -181,7 +181,7 @@ Fragment draw_run(const Drawing& drawing, const Frame& frame, const Panels& pane
   return result;
 }
 
-std::string described(const Contents& contents, const Frame& frame, const Panels& panels,
+std::string described(const PageContents& contents, const Frame& frame, const Panels& panels,
                       const std::vector<Rows>& rows) {
   std::size_t devices = 0;
   std::size_t spans = 0;
@@ -205,7 +205,7 @@ std::string described(const Contents& contents, const Frame& frame, const Panels
       weights ? ", weight versions by stage below" : "");
 }
 
-std::string page(Contents contents, const SvgOptions& options, const DrawingView& view) {
+std::string page(PageContents contents, const SvgOptions& options, const DrawingView& view) {
   check(contents.runs, options, view);
   const Frame frame = frame_of(contents.runs, options, view);
   const Panels& panels = view.panels;
@@ -290,7 +290,7 @@ std::string svg(const Drawing& drawing, const SvgOptions& options, const Drawing
 }
 
 std::string svg(const Drawings& drawings, const SvgOptions& options, const DrawingView& view) {
-  Contents contents{drawings.title, drawings.subtitle, {}, {}, true};
+  PageContents contents{drawings.title, drawings.subtitle, {}, {}, true};
   RunNotes notes;
   for (const Drawing& run : drawings.runs) {
     contents.runs.push_back(&run);

@@ -23,7 +23,7 @@ constexpr double band_height = 24;       // px, of the stage that holds the most
 constexpr double band_gap = 8;           // px
 constexpr double most_cell = 7;          // px a version
 constexpr double divided_cell = 3.5;     // px; lower cells have no lines between them
-constexpr double panel_height = 170;     // px; as the memory panel
+constexpr double weights_height = 170;   // px; as the memory panel
 constexpr double least_strip = 2;        // px
 constexpr double most_columns = 20'000;  // over all curves: keeps the document under 2 MB
 constexpr std::size_t most_bars = 8;     // of a histogram
@@ -163,10 +163,10 @@ Fragment bands(const Drawing& drawing, const std::vector<HeldCurve>& curves, con
 Fragment strips(const Drawing& drawing, const std::vector<HeldCurve>& curves, const Frame& frame,
                 double top) {
   const std::size_t stages = drawing.versions.size();
-  const auto room = static_cast<std::size_t>(panel_height / least_strip);
+  const auto room = static_cast<std::size_t>(weights_height / least_strip);
   const std::size_t each = (stages + room - 1) / room;
   const std::size_t rows = (stages + each - 1) / each;
-  const double pitch = std::min(12.0, panel_height / static_cast<double>(rows));
+  const double pitch = std::min(12.0, weights_height / static_cast<double>(rows));
   const double height = pitch >= 5 ? pitch - 1 : pitch;
   const double column = std::max(1.0, frame.scale.width * static_cast<double>(rows) / most_columns);
   int peak = 1;
