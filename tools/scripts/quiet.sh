@@ -6,6 +6,8 @@
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 # Objects with debug information serve every clone: they name their sources from the build folder.
 export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
+# Meson's units name their sources by whole paths: those below this folder count from the build folder.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
 
 # Says what begins and, when it ended, after how many seconds. If it fails, shows all its output.
 quietly() {  # log file, label, command...

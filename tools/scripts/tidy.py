@@ -2,7 +2,7 @@
 """Runs clang-tidy over our sources: tidy.py TIDY BUILD CACHE [MINUTES]
 
 TIDY is the program. BUILD is a folder that Meson and Ninja built with clang 14: its compile_commands.json says how each
-file is compiled, its Ninja log which headers that read. A file found clean is not checked again
+file is compiled, alone or in a unit with others, its Ninja log which headers that read. A file found clean is not checked again
 until it, one of those headers, its command or .clang-tidy changes: CACHE holds an empty file for
 each such state, named by its hash, which is the same wherever the tree lies; those that nobody has asked
 for in a month are removed. Prints what clang-tidy found; exit code 1 if anything.
@@ -20,6 +20,8 @@ import re
 import subprocess
 import sys
 import time
+
+from units import sources_of_unit
 
 KEPT = 30 * 24 * 3600  # seconds that a marker is kept unused
 FINDING = re.compile(r"^(\S.*?)(:\d+:\d+: (?:error|warning): .*)$", re.M)
@@ -69,11 +71,28 @@ def state(command, headers, contents, common):
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def check(tidy, build, file, ends):
+def one_by_one(build):
+    """The commands of all sources: of a unit's, its own with the file in place of the unit."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        commands = json.load(file)
+    alone = []
+    for command in commands:
+        unit = os.path.join(command["directory"], command["file"])
+        parts = sources_of_unit(unit) if os.path.exists(unit) else []
+        for source in parts:
+            source = os.path.realpath(source)
+            said = command["command"].replace(command["file"], source)
+            alone.append(dict(command, file=source, command=said))
+        if not parts:
+            alone.append(command)
+    return alone
+
+
+def check(tidy, build, apart, file, ends):
     """(Whether it is clean, or None where the time was over; what was said)"""
     if time.monotonic() > ends:
         return None, []
-    run = subprocess.run([tidy, "--quiet", "-p", build, file], text=True, stdin=subprocess.DEVNULL,
+    run = subprocess.run([tidy, "--quiet", "-p", apart, file], text=True, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     # Without the excerpts, and with paths from the root; each is relative to the build folder.
     found = [os.path.relpath(os.path.realpath(os.path.join(build, path))) + rest
@@ -107,8 +126,11 @@ def main(tidy, build, cache, minutes=None):
     ends = time.monotonic() + 60 * float(minutes) if minutes else float("inf")
     os.makedirs(cache, exist_ok=True)
     forget_unused(cache)
-    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
-        commands = json.load(file)
+    commands = one_by_one(build)
+    apart = os.path.join(build, "one_by_one")
+    os.makedirs(apart, exist_ok=True)
+    with open(os.path.join(apart, "compile_commands.json"), "w", encoding="utf-8") as file:
+        json.dump(commands, file)
     version = subprocess.run([tidy, "--version"], check=True, text=True, stdout=subprocess.PIPE)
     common = version.stdout
     for settings in (".clang-tidy", "tests/.clang-tidy"):
@@ -134,7 +156,7 @@ def main(tidy, build, cache, minutes=None):
         # Where all are looked at the longest come first, so that no processor waits at the end.
         times = changed(root) if minutes else {}
         order = sorted(waiting, key=lambda file: (-times.get(file, 0), -len(headers_of[file]), file))
-        runs = {workers.submit(check, tidy, build, file, ends): file for file in order}
+        runs = {workers.submit(check, tidy, build, apart, file, ends): file for file in order}
         try:
             for run in concurrent.futures.as_completed(runs):
                 clean, said = run.result()

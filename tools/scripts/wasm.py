@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 
+from units import sources_of_unit
+
 HEADERS = {"fmt": "fmt/core.h", "boost": "boost/version.hpp", "nlohmann": "nlohmann/json.hpp",
            "Eigen": "Eigen/Core"}
 COMPILE = ["-std=c++20", "-O2", "-fwasm-exceptions", "-ffp-contract=off", "-DNDEBUG",
@@ -48,8 +50,25 @@ def link_headers(folder, compiler):
         link.symlink_to(folder_of(header, compiler, arguments).absolute() / name)
 
 
-def sources_of(build, names, replaced):
-    """The C++ sources of static libraries, in the order of Meson's lists."""
+def instead_of(source, replaced):
+    for old, new in replaced:
+        if source.endswith("/" + old):
+            return source[:-len(old)] + new
+    return source
+
+
+def united(unit, sources, replaced, folder):
+    """Writes such a unit to the folder, with some of its sources replaced and all of them named from there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / pathlib.Path(unit).name
+    text = "".join(f'#include "{os.path.relpath(instead_of(source, replaced), folder)}"\n' for source in sources)
+    if not made.exists() or made.read_text(encoding="utf-8") != text:
+        made.write_text(text, encoding="utf-8")
+    return str(made)
+
+
+def sources_of(build, names, replaced, folder):
+    """The C++ sources of static libraries, in the order of Meson's lists. Units go to the folder."""
     targets = json.loads((build / "meson-info" / "intro-targets.json").read_text(encoding="utf-8"))
     found = []
     for target in targets:
@@ -61,9 +80,8 @@ def sources_of(build, names, replaced):
     for source in found:
         if not source.endswith(".cpp"):
             continue
-        for old, new in replaced:
-            if source.endswith("/" + old):
-                source = source[:-len(old)] + new
+        parts = sources_of_unit(source)
+        source = united(source, parts, replaced, folder) if parts else instead_of(source, replaced)
         if source not in files:
             files.append(source)
     return files
@@ -130,7 +148,7 @@ def main():
     args.folder.mkdir(parents=True, exist_ok=True)
     link_headers(args.folder, shlex.split(args.compiler))
     replaced = [pair.split("=", 1) for pair in args.instead]
-    files = sources_of(args.build, args.target, replaced)
+    files = sources_of(args.build, args.target, replaced, args.folder / "units")
     files += [str(pathlib.Path(file).absolute()) for file in args.more]
     text = rules(args, files)
     ninja = args.folder / "build.ninja"

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double memory_of_mean = 0.9;
 
-std::vector<at::Tensor> remember(const std::vector<at::Tensor>& mean,
+std::vector<at::Tensor> remember_average(const std::vector<at::Tensor>& mean,
                                  const std::vector<at::Tensor>& before,
                                  const std::vector<at::Tensor>& after) {
   std::vector<at::Tensor> result;
@@ -44,7 +44,7 @@ const Correction moving_average_correction = {
     "backwards rebuild their forward's weights from a mean of the last steps",
     "Unnikrishnan & Parhi 2025, arXiv 2512.08160",
     std::nullopt,
-    remember,
+    remember_average,
     nullptr,
     for_backward,
     nullptr,

@@ -14,7 +14,7 @@
 namespace stageline::executor {
 namespace {
 
-void adjust(OptimizerStep& step, const StaleStep& at) {
+void adjust_rate(OptimizerStep& step, const StaleStep& at) {
   const double quarter = std::max(static_cast<double>(at.steps) / 4, 1.0);
   const double power = std::max(1 - static_cast<double>(at.step) / quarter, 0.0);
   step.rate /= std::pow(at.delay + 1, power);
@@ -31,7 +31,7 @@ const Correction rate_by_delay_correction = {
     nullptr,
     nullptr,
     nullptr,
-    adjust,
+    adjust_rate,
     false,
     "K rebuilt",
 };

@@ -12,7 +12,7 @@
 namespace stageline::executor {
 namespace {
 
-void adjust(OptimizerStep& step, const StaleStep& at) {
+void adjust_for_spikes(OptimizerStep& step, const StaleStep& at) {
   const double left = std::pow(step.momentum, at.delay);
   step.velocity_share = left;
   step.gradient_share = step.momentum == 1 ? at.delay : (1 - left) / (1 - step.momentum);
@@ -29,7 +29,7 @@ const Correction spike_compensation_correction = {
     nullptr,
     nullptr,
     nullptr,
-    adjust,
+    adjust_for_spikes,
     true,
 };
 

@@ -11,7 +11,7 @@
 namespace stageline::executor {
 namespace {
 
-std::vector<at::Tensor> remember(const std::vector<at::Tensor>&,
+std::vector<at::Tensor> remember_weights(const std::vector<at::Tensor>&,
                                  const std::vector<at::Tensor>& before,
                                  const std::vector<at::Tensor>& after) {
   std::vector<at::Tensor> last_step;
@@ -36,7 +36,7 @@ const Correction weight_prediction_correction = {
     "forwards read the weights as they will be after the delay, by the last step",
     "Kosson et al. 2021, arXiv 2003.11666",
     std::nullopt,
-    remember,
+    remember_weights,
     for_forward,
     nullptr,
     nullptr,

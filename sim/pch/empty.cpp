@@ -1,0 +1,1 @@
+// Nothing. See `filler` in meson.build.
