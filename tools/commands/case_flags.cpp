@@ -4,46 +4,24 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits>
 #include <stdexcept>
-#include <utility>
 
-#include "cost_models/state_bytes.hpp"
 #include "sim/errors.hpp"
-#include "sim/names.hpp"
-#include "tools/inputs/degrees.hpp"
 #include "tools/inputs/program_files.hpp"
+#include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr int most_microbatches = 1 << 26;  // and samples in one
-
-std::optional<LinkSpec> link_of_flag(const char* flag, const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  return parse_link(text, flag);
-}
-
-std::optional<Bytes> memory_of_flag(const char* flag, const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  try {
-    return parse_bytes(text);
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(fmt::format("{}: {}", flag, error.what()));
-  }
-}
-
-Degrees degrees_of(const CommonFlags& flags) {
-  Degrees degrees;
-  degrees.tensor = flags.tensor;
-  degrees.context = flags.context;
-  degrees.expert = flags.expert;
-  degrees.data = flags.data;
-  degrees.pipeline = flags.pipeline;
-  if (!flags.order.empty()) degrees.order = parse_order(flags.order);
-  if (!flags.precision.empty()) degrees.precision = find_precision(flags.precision);
-  if (!flags.zero.empty()) degrees.zero = parse_zero(flags.zero, "--zero");
-  return degrees;
+// What a row of settings reads.
+SettingValue value_of(const SettingRow& row, const TypedSetting& typed) {
+  SettingValue value{row.flag(), typed.texts, {}, typed.number.value_or(0), typed.yes};
+  if (!typed.text.empty()) value.texts = {typed.text};
+  if (row.form == SettingForm::counts) value.counts = parse_devices(typed.text);
+  if (row.form == SettingForm::count) value.counts = {typed.count};
+  return value;
 }
 
 // A list where one number is due. Empty: it is none.
@@ -62,50 +40,45 @@ Program program_of_flag(const CommonFlags& flags) {
   return program;
 }
 
-void add_partition_flag(Flags command, CommonFlags& flags, Many cuts) {
-  const std::string values =
-      "balanced, by_device, uniform, blocks[:…], pipedream[:…], ppv:7[,…], simulated[:most=400][,blocks] (the "
-      "best found by simulating as many cuts for each schedule), ranges 0-5,6-11,12-, last layers' "
-      "names, or a Megatron layout or a file of one; default: balanced";
-  if (cuts == Many::no) {
-    command.option("--partition", flags.partition, values);
-    return;
-  }
-  command.option("--partition", flags.partitions, values + "; repeatable, to compare cuts")
-      .repeatable();
-}
-
 }  // namespace
 
+const TypedSetting& CommonFlags::typed_of(std::string_view key) const {
+  static const TypedSetting none;
+  const auto found = typed.find(key);
+  return found == typed.end() ? none : found->second;
+}
+
+Flag add_setting(Flags command, CommonFlags& flags, std::string_view key) {
+  const SettingRow* const row = find_setting(key);
+  if (row == nullptr) throw std::logic_error("there is no setting " + std::string(key));
+  const std::string name = row->flag();
+  const std::string help(row->help);
+  TypedSetting& typed = flags.at(key);
+  switch (row->form) {
+    case SettingForm::yes:
+      return command.flag(name, typed.yes, help);
+    case SettingForm::number: {
+      const Flag flag = command.option(name, typed.number, help);
+      return row->set == nullptr ? flag : flag.range(0.0, static_cast<double>(row->most));
+    }
+    case SettingForm::count: {
+      const Flag flag = command.option(name, typed.count, help);
+      if (row->most == std::numeric_limits<int>::max()) return flag.positive();
+      if (row->of == SettingOf::ranks) flag.check(degree_fault, "");
+      return flag.range(1, static_cast<int>(row->most));
+    }
+    default:
+      return command.option(name, typed.text, help);
+  }
+}
+
+void add_settings(Flags command, CommonFlags& flags, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) add_setting(command, flags, key);
+}
+
 void add_trace_flags(Flags command, CommonFlags& flags) {
-  command
-      .option("TRACE", flags.trace,
-              "a trace file, model:NAME@DEVICE[,batch=N…] (a shape, a language model such as "
-              "llama3-8b, or a config.json), uniform:…, or a bundled trace")
-      .required();
-  add_profile_batch_flag(command, flags);
-}
-
-void add_profile_batch_flag(Flags command, CommonFlags& flags) {
-  command
-      .option("--batch", flags.profile_batch,
-              "samples in a mini-batch of a PipeDream profile, which does not record it")
-      .positive();
-}
-
-void add_batch_size_flag(Flags command, CommonFlags& flags) {
-  command
-      .option("--microbatch-size", flags.microbatch_size,
-              "samples in a micro-batch; costs are scaled or interpolated to it; default: as in "
-              "the trace")
-      .range(1, most_microbatches);
-}
-
-void add_calibration_flag(Flags command, CommonFlags& flags) {
-  command.option(
-      "--calibration", flags.calibration,
-      "a file of rates that `stageline calibrate` fitted to measured steps, for language "
-      "models and the links; default: the built-in rates of the chip");
+  add_setting(command, flags, "trace").required();
+  add_setting(command, flags, "profile_batch");
 }
 
 void add_output_flags(Flags command, CommonFlags& flags) {
@@ -115,113 +88,33 @@ void add_output_flags(Flags command, CommonFlags& flags) {
 }
 
 void add_cluster_flags(Flags command, CommonFlags& flags) {
-  command.option("--cluster", flags.cluster,
-                 "a cluster file or a bundled cluster, h100x8*4 for four such machines; default: "
-                 "that of model:NAME@DEVICE");
-  command.option("--link", flags.link, "equal devices with one full-duplex port each: 12GB/s,5us");
-  command.option("--memory", flags.memory,
-                 "memory of each device, with its unit: 16GB; default: as the cluster says");
-  command.option("--reserve", flags.reserve,
-                 "memory of each device that training cannot use, for its context and "
-                 "communication buffers: 2GB; default: as the cluster says");
-  command.option("--host-link", flags.host_link,
-                 "a full-duplex link of each equal device to one host, for offloading: "
-                 "16GB/s,5us");
-  command.option("--host-memory", flags.host_memory, "memory of that host: 256GB");
-  command
-      .option("--pair-overlap", flags.pair_overlap,
-              "hidden share of the shorter op of an overlapped pair: 0 (default) to 1")
-      .range(0.0, 1.0);
+  add_settings(
+      command, flags,
+      {"cluster", "link", "memory", "reserve", "host_link", "host_memory", "pair_overlap"});
 }
 
 void add_degree_flags(Flags command, CommonFlags& flags) {
-  const auto degree = [&](const std::string& name, int& value, const std::string& help) {
-    constexpr int most = 1 << 16;
-    command.option(name, value, help).check(degree_fault, "").range(1, most);
-  };
-  degree("--tp", flags.tensor, "tensor-parallel ranks that share each layer");
-  degree("--cp", flags.context, "context-parallel ranks that share each sequence");
-  degree("--ep", flags.expert, "expert-parallel ranks, among the context- and data-parallel ones");
-  degree("--dp", flags.data, "data-parallel replicas of the pipeline");
-  degree("--pp", flags.pipeline,
-         "pipeline ranks; default: the number of devices over the other degrees");
-  command.option("--zero", flags.zero,
-                 "state divided among data-parallel ranks: 0 none, 1 optimizer, 2 gradients, too, "
-                 "which are then reduced in every backward, 3 weights, too (FSDP); default: 0");
-  command.flag("--sequence-parallel", flags.sequence_parallel,
-               "tensor-parallel ranks share the norms' and dropouts' activations, too");
+  add_settings(command, flags, {"tp", "cp", "ep", "dp", "pp", "zero", "sequence_parallel"});
   add_layout_flags(command, flags);
 }
 
 void add_layout_flags(Flags command, CommonFlags& flags) {
-  command.option("--order", flags.order,
-                 "nesting of the ranks on the devices, neighbours first; default: tp-cp-ep-dp-pp");
-  command.option("--precision", flags.precision,
-                 "bytes of weights, gradients and optimizer state for each parameter; default: as "
-                 "the trace says");
-  command.option("--collectives", flags.collectives,
-                 "algorithm of collectives: of all, or by group, such as tp=nvls,dp=ring; default: "
-                 "best, the one with the least time for the bytes and ranks");
-  command.option("--sharing", flags.sharing,
-                 "how transfers share a link: fifo, one after another, or fair, at once at max-min "
-                 "fair rates; default: fair with degrees, else fifo");
-  command.option("--buckets", flags.buckets,
-                 "gradients that are reduced together while the last backward runs: ddp, megatron, "
-                 "or none, all of a stage behind it; default: megatron");
-  command.flag("--all-pipelines", flags.all_pipelines,
-               "simulate every data-parallel replica, also where they are alike");
+  add_settings(command, flags,
+               {"order", "precision", "collectives", "sharing", "buckets", "all_pipelines"});
 }
 
 void add_budget_flags(Flags command, CommonFlags& flags) {
-  command.option(
-      "--tokens", flags.tokens,
-      "of a language model: GPU-hours, days and cost of training on so many tokens: 15T, 300B, 1e12");
-  command.option("--price", flags.price,
-                 "US dollars for an hour of one device; default: as the cluster says");
+  add_settings(command, flags, {"tokens", "price"});
 }
 
 void add_stash_flags(Flags command, CommonFlags& flags) {
-  command.option(
-      "--recompute", flags.recompute,
-      "what each backward has computed again, by any schedule: none, selective (attention's "
-      "scores), every:N (blocks of N layers; every:1 is what Megatron calls full) or full (the "
-      "stage as one block), for all stages or after @ for some, or for "
-      "some layers of the model: every:2@0,2-3,full@1 or full@layers:3-7; layers:3-7 is "
-      "every:1@layers:3-7; default: as the schedule does");
-  command.option("--recompute-start", flags.recompute_start,
-                 "early: recompute while the output gradient is on its way; late: when it is there "
-                 "(default: early, or as the program text says)");
-  const Flag offload = command.option(
-      "--offload", flags.offload,
-      "copy stashes to the host until their backward, by any schedule: none, all, or stages such "
-      "as @0,2-3; default: as the schedule does");
-  command
-      .option("--prefetch", flags.prefetch,
-              "how many compute ops before its backward an offloaded stash is copied back; "
-              "default: 2")
-      .range(1, most_microbatches)
-      .needs(offload);
+  add_settings(command, flags, {"recompute", "recompute_start"});
+  const Flag offload = add_setting(command, flags, "offload");
+  add_setting(command, flags, "prefetch").needs(offload);
 }
 
 void add_unequal_flags(Flags command, CommonFlags& flags) {
-  command.option(
-      "--slow", flags.slow,
-      "what if devices or machines were slower: NAME:FACTOR[,…], such as gpu2:1.2 or "
-      "host3:1.1 (compute there takes as many times as long), or gpu*:1.05; the model is cut "
-      "anew for them: --partition keeps a cut");
-  command.option(
-      "--device-order", flags.device_order,
-      fmt::format("given: stages on the devices in the order of the cluster; search: in the order "
-                  "of unequal devices (with degrees, of machines) with the fastest step, by "
-                  "simulating up to {} orders a schedule; default: given",
-                  most_orders));
-}
-
-void add_messages_flag(Flags command, CommonFlags& flags) {
-  command.option("--messages", flags.messages,
-                 "async: SEND and RECV overlap with compute; blocking: they occupy the compute "
-                 "lane until both ends are done; batched: adjacent ones in the list start "
-                 "together; default: async, or as the program text says");
+  add_settings(command, flags, {"slow", "device_order"});
 }
 
 void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, Given given) {
@@ -234,33 +127,24 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
                       : "NAME[:knob=value,…], a comma list of them, or all; repeatable; "
                         "default: all")
           .repeatable();
-  command.option(
-      "--devices", flags.devices,
-      one ? "number of devices; default: all of the cluster, or 4"
-          : "number of devices, or a sweep such as 2..16 or 2,4,8; default: all of the cluster, or 4");
+  const Flag devices = add_setting(command, flags, "devices");
+  if (one) devices.describe("number of devices; default: all of the cluster, or 4");
   add_cluster_flags(command, flags);
-  command
-      .option("--microbatches", flags.microbatches,
-              "micro-batches per step and pipeline (mini-batches where updates are asynchronous); "
-              "default: 4 per device")
-      .range(1, most_microbatches);
-  add_batch_size_flag(command, flags);
-  add_calibration_flag(command, flags);
-  command
-      .option("--steps", flags.steps,
-              "steps to simulate; default: 1, or enough to reach a steady pace where updates are "
-              "asynchronous")
-      .range(1, 1 << 20);
-  add_partition_flag(command, flags, cuts);
-  command.option("--weights", flags.weights,
-                 "weight rule, instead of the schedule's: flush, stash, vertical_sync, "
-                 "double_buffer, latest");
+  add_settings(command, flags, {"microbatches", "microbatch_size", "calibration", "steps"});
+  if (cuts == Many::no) {
+    add_setting(command, flags, "partition");
+  } else {
+    const SettingRow& row = *find_setting("partition");
+    command
+        .option(row.flag(), flags.at(row.key).texts,
+                std::string(row.help) + "; repeatable, to compare cuts")
+        .repeatable();
+  }
+  add_setting(command, flags, "weights");
   add_unequal_flags(command, flags);
   add_stash_flags(command, flags);
   if (one && given == Given::yes) {
-    command
-        .option("--program", flags.program,
-                "run this program instead of a schedule: our own text or PyTorch's schedule CSV")
+    command.option("--program", flags.program, std::string(find_setting("program")->help))
         .excludes(schedule);
   }
 }
@@ -272,52 +156,27 @@ void add_case_flags(Flags command, CommonFlags& flags, Many many, Many cuts, Giv
 
 SettingRequest request_of(const CommonFlags& flags) {
   SettingRequest request;
-  request.trace = flags.trace;
-  request.microbatch_size = flags.microbatch_size;
-  request.profile_batch = flags.profile_batch;
-  request.cluster.cluster = flags.cluster;
-  request.cluster.link = link_of_flag("--link", flags.link);
-  request.cluster.host_link = link_of_flag("--host-link", flags.host_link);
-  request.cluster.memory = memory_of_flag("--memory", flags.memory);
-  request.cluster.reserve = memory_of_flag("--reserve", flags.reserve);
-  request.cluster.host_memory = memory_of_flag("--host-memory", flags.host_memory);
-  request.cluster.pair_overlap = flags.pair_overlap;
   request.whole_cluster = true;
-  if (!flags.devices.empty()) request.devices = parse_devices(flags.devices);
-  if (!flags.weights.empty()) request.weights = parse_weight_rule(flags.weights, "--weights");
-  if (!flags.messages.empty()) request.messages = parse_messages(flags.messages, "--messages");
-  if (!flags.slow.empty()) request.slow = parse_slow(flags.slow, "--slow");
-  if (!flags.device_order.empty()) {
-    request.device_order = one_of(all_device_orderings, flags.device_order, "--device-order");
+  for (const SettingRow& row : setting_rows()) {
+    const auto typed = flags.typed.find(row.key);
+    if (row.set == nullptr || typed == flags.typed.end() || !typed->second.given()) continue;
+    try {
+      row.set(value_of(row, typed->second), request);
+    } catch (const std::invalid_argument& error) {
+      throw UsageError(fmt::format("{}: {}", row.flag(), error.what()));
+    }
   }
-  if (!flags.recompute.empty()) {
-    request.recomputation = parse_recomputation(flags.recompute, "--recompute");
-  }
-  if (!flags.recompute_start.empty()) {
-    request.recomputation.start = parse_recompute_start(flags.recompute_start, "--recompute-start");
-  }
-  if (!flags.offload.empty()) request.offloading = parse_offloading(flags.offload, "--offload");
-  if (flags.prefetch > 0) request.offloading.ahead = flags.prefetch;
-  request.partition = flags.partition;
-  if (!flags.partitions.empty()) request.partition = flags.partitions.front();
-  if (flags.partitions.size() > 1) request.partitions = flags.partitions;
-  request.degrees = degrees_of(flags);
-  if (!flags.sharing.empty()) request.sharing = parse_sharing(flags.sharing, "--sharing");
-  if (!flags.collectives.empty()) request.collectives = flags.collectives;
-  request.all_pipelines = flags.all_pipelines;
-  if (!flags.buckets.empty()) request.buckets = flags.buckets;
-  request.sequence_parallel = flags.sequence_parallel;
-  request.calibration = flags.calibration;
-  request.microbatches = flags.microbatches;
-  request.steps = flags.steps;
   if (!flags.program.empty()) request.program = program_of_flag(flags);
   return request;
 }
 
 TrainingBudget budget_of(const CommonFlags& flags, const Model& model) {
   TrainingBudget budget;
-  if (!flags.tokens.empty()) budget.tokens = parse_tokens(flags.tokens, "--tokens");
-  if (flags.price) budget.price_per_hour = checked_price(*flags.price, "--price");
+  if (flags.given("tokens")) budget.tokens = parse_tokens(flags.text("tokens"), "--tokens");
+  if (const auto price = flags.typed.find("price");
+      price != flags.typed.end() && price->second.number) {
+    budget.price_per_hour = checked_price(*price->second.number, "--price");
+  }
   check_budget(budget, model, "--tokens");
   return budget;
 }
@@ -344,7 +203,7 @@ ScheduleSpec one_schedule(const CommonFlags& flags) {
 
 void add_notes_on_unread(const CommonFlags& flags, const std::string& command, Shows shows,
                          Setting& setting) {
-  if (flags.steps > 0) {
+  if (flags.given("steps")) {
     setting.notes.push_back(fmt::format(
         "--steps has no effect on {}: its step is that of a steady pace, of as many steps as that "
         "needs",
@@ -352,11 +211,8 @@ void add_notes_on_unread(const CommonFlags& flags, const std::string& command, S
   }
   if (shows == Shows::fit) return;
   std::vector<std::string> given;
-  for (const auto& [text, flag] : {std::pair{&flags.memory, "--memory"},
-                                   {&flags.reserve, "--reserve"},
-                                   {&flags.host_memory, "--host-memory"},
-                                   {&flags.weights, "--weights"}}) {
-    if (!text->empty()) given.emplace_back(flag);
+  for (const char* const key : {"memory", "reserve", "host_memory", "weights"}) {
+    if (flags.given(key)) given.push_back(find_setting(key)->flag());
   }
   if (given.empty()) return;
   setting.notes.push_back(fmt::format(

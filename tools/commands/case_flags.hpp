@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/commands/flags.hpp"
@@ -12,61 +16,44 @@
 
 namespace stageline {
 
-/// The values as typed; empty or 0 where the flag is not given.
+/// A value as it was typed, by the form of its setting.
+struct TypedSetting {
+  std::string text;
+  std::vector<std::string> texts;
+  int count = 0;
+  std::optional<double> number;
+  bool yes = false;
+
+  bool given() const { return !text.empty() || !texts.empty() || count != 0 || number || yes; }
+};
+
+/// What was typed, by the keys of the settings (tools/inputs/settings.hpp).
 struct CommonFlags {
-  std::string trace;
+  std::map<std::string, TypedSetting, std::less<>> typed;
   std::vector<std::string> schedules;
-  std::string devices;
-  std::string cluster;
-  std::string link;
-  std::string memory;
-  std::string reserve;
-  std::string host_link;
-  std::string host_memory;
-  std::optional<double> pair_overlap;
-  int microbatches = 0;
-  int microbatch_size = 0;
-  int profile_batch = 0;
-  int steps = 0;
-  std::string partition = "balanced";
-  std::vector<std::string> partitions;  // instead of `partition`, of a command that takes several
-  std::string weights;
-  std::string messages;
-  int tensor = 1;
-  int context = 1;
-  int expert = 1;
-  int data = 1;
-  int pipeline = 0;
-  std::string order;
-  std::string zero;
-  std::string precision;
-  std::string sharing;
-  std::string collectives;
-  std::string buckets;
-  bool sequence_parallel = false;
-  bool all_pipelines = false;
-  std::string recompute;
-  std::string recompute_start;
-  std::string offload;
-  int prefetch = 0;
   std::string program;
-  std::string slow;
-  std::string device_order;
-  std::string calibration;
-  std::string tokens;
-  std::optional<double> price;
   std::string json;
   bool quiet = false;
+
+  bool given(std::string_view key) const { return typed_of(key).given(); }
+  /// Empty or 0 where the flag is not given, or the command has none.
+  const std::string& text(std::string_view key) const { return typed_of(key).text; }
+  const std::vector<std::string>& texts(std::string_view key) const { return typed_of(key).texts; }
+  int count(std::string_view key) const { return typed_of(key).count; }
+  const std::string& trace() const { return text("trace"); }
+  /// The variable of the flag, which stays where it is.
+  TypedSetting& at(std::string_view key) { return typed[std::string(key)]; }
+
+ private:
+  const TypedSetting& typed_of(std::string_view key) const;
 };
+
+/// The flag of a setting; its name, help and range are those of the setting's row.
+Flag add_setting(Flags command, CommonFlags& flags, std::string_view key);
+void add_settings(Flags command, CommonFlags& flags, std::initializer_list<std::string_view> keys);
 
 /// TRACE and --batch.
 void add_trace_flags(Flags command, CommonFlags& flags);
-/// --batch.
-void add_profile_batch_flag(Flags command, CommonFlags& flags);
-/// --microbatch-size.
-void add_batch_size_flag(Flags command, CommonFlags& flags);
-/// --calibration.
-void add_calibration_flag(Flags command, CommonFlags& flags);
 /// --json and --quiet.
 void add_output_flags(Flags command, CommonFlags& flags);
 /// --cluster, --link, --memory, --reserve, --host-link, --host-memory, --pair-overlap.
@@ -81,8 +68,6 @@ void add_budget_flags(Flags command, CommonFlags& flags);
 void add_unequal_flags(Flags command, CommonFlags& flags);
 /// --recompute, --recompute-start, --offload, --prefetch.
 void add_stash_flags(Flags command, CommonFlags& flags);
-/// --messages.
-void add_messages_flag(Flags command, CommonFlags& flags);
 
 /// The flags of one problem: trace, cluster, schedule and cut; with Many::yes, a sweep of devices
 /// and a list of schedules, but no program text; `cuts`: whether also several cuts; `given`:

@@ -59,7 +59,8 @@ bool has_content(const std::vector<Row>& rows, const RankedRows& order) {
 bool does_not_fit(const Row& row) { return row.outcome && row.outcome->fit == Fit::no; }
 
 void write_svg(const CompareFlags& flags, const Setting& setting, const std::vector<Row>& rows) {
-  Chart chart = with_problem(speedup_chart(setting, rows), setting, rows, flags.common.link);
+  Chart chart =
+      with_problem(speedup_chart(setting, rows), setting, rows, flags.common.text("link"));
   highlight_best(chart, coloured);
   write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
 }

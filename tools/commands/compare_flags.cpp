@@ -17,7 +17,7 @@ constexpr int language_width = 100;  // columns of tables of language models, if
 void add_compare_flags(Flags command, CompareFlags& flags) {
   add_case_flags(command, flags.common, Many::yes, Many::yes);
   add_degree_flags(command, flags.common);
-  add_messages_flag(command, flags.common);
+  add_setting(command, flags.common, "messages");
   add_budget_flags(command, flags.common);
   add_perturbation_flags(command, flags.perturbations, compare_scenarios);
   command.option("--by", flags.by,

@@ -16,33 +16,15 @@ namespace {
 // By row. Values that a row has of its own are said by it.
 std::vector<std::string> commands_of(const CompareFlags& flags, const Compared& compared) {
   const bool sweep = compared.question.sweep();
-  std::vector<std::string> more{"--microbatches",
-                                "--microbatch-size",
-                                "--steps",
-                                "--weights",
-                                "--tp",
-                                "--cp",
-                                "--ep",
-                                "--dp",
-                                "--pp",
-                                "--order",
-                                "--zero",
-                                "--precision",
-                                "--tokens",
-                                "--sequence-parallel",
-                                "--price",
-                                "--recompute",
-                                "--recompute-start",
-                                "--offload",
-                                "--prefetch"};
-  if (!sweep) more.emplace_back("--devices");
-  const std::string typed = typed_setting(flags.common, flags.all_flags, more);
+  const std::string typed =
+      typed_setting(flags.common, flags.all_flags, {SettingOf::ranks, SettingOf::row},
+                    sweep ? std::vector<std::string>{} : std::vector<std::string>{"devices"});
   std::vector<std::string> commands;
   for (const Row& row : compared.rows) {
     std::string command =
         fmt::format("stageline simulate {} --schedule {}", typed, shell_word(row.schedule));
     if (sweep) command += fmt::format(" --devices {}", row.asked.device_count());
-    if (!flags.common.partitions.empty()) {
+    if (!flags.common.texts("partition").empty()) {
       command += " --partition " + shell_word(row.asked.cut_asked());
     }
     commands.push_back(std::move(command));

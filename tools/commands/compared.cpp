@@ -199,9 +199,7 @@ std::vector<std::string> compare_notes(const CompareFlags& flags, const Compared
 }
 
 std::string typed_question(const CompareFlags& flags) {
-  return typed_setting(flags.common, flags.all_flags,
-                       {"--devices", "--tp", "--cp", "--ep", "--dp", "--pp", "--order", "--zero",
-                        "--precision", "--sequence-parallel"});
+  return typed_setting(flags.common, flags.all_flags, {SettingOf::ranks}, {"devices"});
 }
 
 }  // namespace stageline

@@ -36,9 +36,9 @@ std::vector<int> sizes_of(const std::vector<Model>& models) {
 
 // The largest batch size unless one is requested, as in every command.
 Opened open_first(const CommonFlags& flags) {
-  const int batch = flags.microbatch_size;
-  TraceRequest request{flags.trace, batch, flags.profile_batch, {}};
-  request.calibration = open_calibration(flags.calibration);
+  const int batch = flags.count("microbatch_size");
+  TraceRequest request{flags.trace(), batch, flags.count("profile_batch"), {}};
+  request.calibration = open_calibration(flags.text("calibration"));
   const std::vector<Model> models = open_trace_sizes(request);
   Opened opened{batch > 0 ? at_batch(models, batch) : models.back(), sizes_of(models)};
   const std::string no_effect = no_effect_on_kernels(request, opened.model);
@@ -92,8 +92,8 @@ void costs(const CostsFlags& flags) {
 void add_costs(Flags command) {
   const auto flags = std::make_shared<CostsFlags>();
   add_trace_flags(command, flags->common);
-  add_batch_size_flag(command, flags->common);
-  add_calibration_flag(command, flags->common);
+  add_setting(command, flags->common, "microbatch_size");
+  add_setting(command, flags->common, "calibration");
   const Flag against =
       command.option("--against", flags->against,
                      "TRACE2, any trace: print the ratios TRACE / TRACE2 layer by layer");

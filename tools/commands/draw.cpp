@@ -199,7 +199,7 @@ void add_draw(Flags command) {
       .describe(
           "NAME[:knob=value,…], a comma list of them, or all; repeatable: several are drawn one "
           "below the other on one time axis; default: 1f1b");
-  add_messages_flag(command, flags->common);
+  add_setting(command, flags->common, "messages");
   const Flag svg = add_svg_flag(command, flags->svg, "write an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);
   command

@@ -91,7 +91,7 @@ int run_hybrid(const HybridFlags& flags) {
   check_pictures(flags.svg);
   const bool silent = to_stdout(flags.common.json, flags.svg);
   const PipelinedShare share = share_of(flags);
-  if (flags.common.microbatches > 0 || flags.common.steps > 0) {
+  if (flags.common.given("microbatches") || flags.common.given("steps")) {
     throw UsageError(
         "hybrid counts --iterations of one mini-batch each; leave out --microbatches and --steps");
   }

@@ -19,10 +19,10 @@ struct ImportFlags {
 };
 
 void import_trace(const ImportFlags& flags) {
-  if (flags.common.trace.empty())
+  if (flags.common.trace().empty())
     throw UsageError("import needs a TRACE, kineto and profiles, or nccl-tests and logs");
-  TraceRequest request{flags.common.trace, 0, flags.common.profile_batch, {}};
-  request.calibration = open_calibration(flags.common.calibration);
+  TraceRequest request{flags.common.trace(), 0, flags.common.count("profile_batch"), {}};
+  request.calibration = open_calibration(flags.common.text("calibration"));
   const std::vector<Model> models = open_trace_sizes(request);
   const std::string text = write_trace(models);
   write_file(flags.out.empty() ? "-" : flags.out, text);
@@ -39,7 +39,7 @@ void import_trace(const ImportFlags& flags) {
 void add_import(Flags command) {
   const auto flags = std::make_shared<ImportFlags>();
   add_trace_flags(command, flags->common);
-  add_calibration_flag(command, flags->common);
+  add_setting(command, flags->common, "calibration");
   command.option("--out,-o", flags->out, "file to write; default: stdout").writes_file();
   command.flag("--quiet", flags->common.quiet, "print no report");
   command.footer(

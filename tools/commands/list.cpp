@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,7 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/datasets/dataset.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/inputs/settings.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -152,8 +154,14 @@ std::string list_data() {
 }
 
 void add_list(Flags command) {
+  const auto schema = std::make_shared<bool>(false);
+  command.flag("--request-schema", *schema, "print the JSON Schema of a request, and nothing else");
   command.footer("Example:\n  stageline list");
-  command.runs([] {
+  command.runs([schema] {
+    if (*schema) {
+      show("{}", request_schema());
+      return 0;
+    }
     print_wrapped(list_schedulers() + list_partitioners() + list_models() + list_families() +
                   list_clusters() + list_collectives() + list_traces() + list_data());
     return 0;

@@ -43,9 +43,9 @@ Time allowed(const std::string& text) {
 }
 
 ScheduleSpec spec_of(const OptimalFlags& flags) {
-  const std::string limit = !flags.limit.empty()          ? flags.limit
-                            : flags.common.memory.empty() ? "p"
-                                                          : "memory";
+  const std::string limit = !flags.limit.empty()            ? flags.limit
+                            : !flags.common.given("memory") ? "p"
+                                                            : "memory";
   return parse_schedules(fmt::format("zb_auto:limit={},goal={},placement={},chunks={}", limit,
                                      flags.goal, flags.placement, flags.chunks))
       .front();
@@ -134,15 +134,13 @@ int run_optimal(const OptimalFlags& flags) {
 void add_optimal(Flags command) {
   const auto flags = std::make_shared<OptimalFlags>();
   add_trace_flags(command, flags->common);
-  command.option("--devices", flags->common.devices,
-                 "number of devices; default: all of the cluster, or 4");
+  add_setting(command, flags->common, "devices")
+      .describe("number of devices; default: all of the cluster, or 4");
   add_cluster_flags(command, flags->common);
-  command
-      .option("--microbatches", flags->common.microbatches,
-              "micro-batches per step; default: 4 per device")
-      .range(1, 1 << 20);
-  add_batch_size_flag(command, flags->common);
-  command.option("--partition", flags->common.partition, "as for simulate; default: balanced");
+  add_setting(command, flags->common, "microbatches")
+      .describe("micro-batches per step; default: 4 per device");
+  add_setting(command, flags->common, "microbatch_size");
+  add_setting(command, flags->common, "partition").describe("as for simulate; default: balanced");
   command.option("--limit", flags->limit,
                  "the most a device may hold: N stashes, p or 2p of them, memory (the bytes it has "
                  "room for) or none; default: p, or memory with --memory");

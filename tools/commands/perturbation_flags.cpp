@@ -6,24 +6,23 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "tools/inputs/settings.hpp"
 
 namespace stageline {
+
 void add_perturbation_flags(Flags command, PerturbationFlags& flags, std::int64_t scenarios) {
-  command.option("--perturb", flags.texts.perturb,
-                 "a file of perturbations (stageline-perturbation 1)");
-  command.option("--jitter", flags.texts.jitter,
-                 "every op takes a random multiple of its time: the coefficient of variation (5%), "
-                 "or \"measured\"; \",transfers\" behind it: messages, too");
-  command.option("--sometimes-slow", flags.texts.sometimes,
-                 "a device or link that is slower in a share of the scenarios: gpu2:1.2@0.1, "
-                 "links:1.5@0.05; whatif takes a device also by --slow");
-  command.option("--pause", flags.texts.pause,
-                 "STEPS:TIME: in one of so many steps of a device a pause of TIME (100:50ms)");
-  command.option("--scenarios", flags.scenarios, fmt::format("how many; default: {}", scenarios));
-  command.option("--seed", flags.texts.seed, "of the random numbers; default: 1");
-  command.flag("--freeze", flags.freeze,
-               "where links are shared, keep the order in which they serve transfers: faster, and "
-               "the error is reported");
+  const auto add = [&](std::string_view key, auto& value) {
+    const SettingRow& row = *find_setting(key);
+    return command.option(row.flag(), value, std::string(row.help));
+  };
+  add("perturb", flags.texts.perturb);
+  add("jitter", flags.texts.jitter);
+  add("sometimes_slow", flags.texts.sometimes);
+  add("pause", flags.texts.pause);
+  add("scenarios", flags.scenarios).describe(fmt::format("how many; default: {}", scenarios));
+  add("seed", flags.texts.seed);
+  const SettingRow& freeze = *find_setting("freeze");
+  command.flag(freeze.flag(), flags.freeze, std::string(freeze.help));
 }
 
 ScenarioRequest scenarios_of(const PerturbationFlags& flags, std::int64_t scenarios, bool others) {

@@ -64,7 +64,7 @@ int run_phase(const PhaseFlags& flags) {
   const bool silent = to_stdout(flags.json, flags.svg);
   PhaseRequest request;
   request.fixed = words_of(flags.settings);
-  request.fixed.push_back({"trace", flags.settings.common.trace});
+  request.fixed.push_back({"trace", flags.settings.common.trace()});
   request.x = axis_of("--x", flags.x, phase_across);
   request.y = axis_of("--y", flags.y, phase_upwards);
   request.schedules = schedules_of(flags);

@@ -124,7 +124,7 @@ PlanSpace space_of(const PlanFlags& flags) {
     take(item_of(fix_flags[i], flags.fixed[i]),
          fmt::format("--{} {}", fix_flags[i].key, fmt::join(flags.fixed[i], " ")));
   }
-  if (flags.common.sequence_parallel) {
+  if (flags.common.given("sequence_parallel")) {
     space.sequence_parallel = true;
     said.push_back({"sequence-parallel", "--sequence-parallel"});
   }
@@ -312,10 +312,10 @@ void add_plan(Flags command) {
   CommonFlags& common = flags->common;
   add_trace_flags(command, common);
   add_cluster_flags(command, common);
-  add_calibration_flag(command, common);
+  add_setting(command, common, "calibration");
   add_unequal_flags(command, common);
   add_layout_flags(command, common);
-  add_messages_flag(command, common);
+  add_setting(command, common, "messages");
   const Flag samples =
       command.option("--samples", flags->samples, "of one update, all replicas together")
           .range(std::int64_t{1}, std::int64_t{1} << 40);
@@ -328,8 +328,8 @@ void add_plan(Flags command) {
     command.option(fmt::format("--{}", one.key), flags->fixed[i], fmt::format("fix {}", one.help))
         .repeatable();
   }
-  command.flag("--sequence-parallel", common.sequence_parallel,
-               "fix that tensor-parallel ranks share the norms' and dropouts' activations, too");
+  add_setting(command, common, "sequence_parallel")
+      .describe("fix that tensor-parallel ranks share the norms' and dropouts' activations, too");
   command
       .option(
           "--fix", flags->fix,

@@ -42,7 +42,7 @@ std::string counted(int number, const std::string& noun) {
 
 // On the TRACE, cut for the stages of the program; unit costs without one.
 Costs costs_for(const ProgramFlags& flags, const Program& program) {
-  if (flags.common.trace.empty()) return unit_costs(program);
+  if (flags.common.trace().empty()) return unit_costs(program);
   SettingRequest request = request_of(flags.common);
   request.program = program;
   const Setting setting = read_setting(request);
@@ -58,13 +58,13 @@ int check_program(const ProgramFlags& flags) {
   Program program = read_program(flags.check, flags.common.quiet, &places);
   const bool is_text = !places.op.empty();  // a CSV has no lines of ours
   const TextPlaces* const where = is_text ? &places : nullptr;
-  if (!flags.common.messages.empty()) {
-    program.settings.messages = parse_messages(flags.common.messages, "--messages");
+  if (flags.common.given("messages")) {
+    program.settings.messages = parse_messages(flags.common.text("messages"), "--messages");
   }
   Lint found = lint(program, {where, nullptr});
   // The cost of a hazard on a trace is defined only for a program that can run.
   std::optional<Costs> costs;
-  if (found.count(Severity::error) == 0 && !flags.common.trace.empty()) {
+  if (found.count(Severity::error) == 0 && !flags.common.trace().empty()) {
     costs = costs_for(flags, program);
     found = lint(program, {where, &*costs});
   }
@@ -92,7 +92,7 @@ void say(const std::vector<std::string>& notes, bool quiet) {
 
 // Writes a program file in another format.
 void convert_program(const ProgramFlags& flags) {
-  const std::string& file = flags.common.trace;
+  const std::string& file = flags.common.trace();
   const ProgramFormat& format = parse_program_format(flags.format);
   if (format.needs_trace) {
     throw UsageError(fmt::format(
@@ -142,7 +142,7 @@ std::vector<std::string> notes_on_costs(Flags command, const ProgramFormat& form
 }
 
 void print_program(const ProgramFlags& flags, Flags command) {
-  if (flags.common.trace.empty()) {
+  if (flags.common.trace().empty()) {
     throw UsageError("name a TRACE to print a schedule's program, or --check FILE");
   }
   const ProgramFormat& format = parse_program_format(flags.format);
@@ -154,7 +154,7 @@ void print_program(const ProgramFlags& flags, Flags command) {
   if (asked.steps == 0) asked.steps = 1;
   say(read_as_notes(flags.common.schedules), flags.common.quiet);
   std::vector<std::string> said = setting.notes;  // where nothing is refused
-  for (std::string& note : notes_on_costs(command, format, flags.common.partition)) {
+  for (std::string& note : notes_on_costs(command, format, request.partition)) {
     said.push_back(std::move(note));
   }
   if (flags.compute_only && !format.needs_trace && !format.places_messages) {
@@ -186,7 +186,7 @@ void add_program(Flags command) {
   command.find("--steps").describe(
       "steps to write; default: 1, which is short of the pace and the peaks of asynchronous updates");
   add_degree_flags(command, flags->common);
-  add_messages_flag(command, flags->common);
+  add_setting(command, flags->common, "messages");
   const Flag trace = command.find("TRACE");
   trace.required(false).describe(trace.help() + "; or a program file, to be converted");
   const Flag out =
@@ -221,13 +221,13 @@ void add_program(Flags command) {
       "file is our own text or PyTorch's schedule CSV, here and for --program; its content "
       "decides.");
   command.runs([=] {
-    if (flags->check.empty() && is_program_file(flags->common.trace)) {
+    if (flags->check.empty() && is_program_file(flags->common.trace())) {
       for (const Flag option : command.all()) {
         const bool fits = option == trace || option == out || option == format ||
                           option == compute_only || option == quiet;
         if (!option.given() || fits) continue;
         throw UsageError(fmt::format("{} is a program, which says all by itself; leave out {}",
-                                     flags->common.trace, option.name()));
+                                     flags->common.trace(), option.name()));
       }
       convert_program(*flags);
       return 0;

@@ -87,7 +87,7 @@ void add_sensitivity(Flags command) {
   const auto flags = std::make_shared<SensitivityFlags>();
   add_case_flags(command, flags->common);
   add_degree_flags(command, flags->common);
-  add_messages_flag(command, flags->common);
+  add_setting(command, flags->common, "messages");
   command.flag("--full", flags->full,
                fmt::format("all rows; default: the first {} that change the step", most_rows));
   command.option("--threads", flags->threads, "default: all cores; changes no result")

@@ -224,7 +224,7 @@ void add_simulate(Flags command) {
   const auto flags = std::make_shared<SimulateFlags>();
   add_case_flags(command, flags->common);
   add_degree_flags(command, flags->common);
-  add_messages_flag(command, flags->common);
+  add_setting(command, flags->common, "messages");
   add_budget_flags(command, flags->common);
   command.flag("--no-changes", flags->no_changes,
                "where nothing fits into memory, search no change that would, which takes a second "

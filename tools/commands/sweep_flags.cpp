@@ -11,6 +11,7 @@
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
 #include "tools/base/files.hpp"
+#include "tools/inputs/settings.hpp"
 
 namespace stageline {
 namespace {
@@ -19,11 +20,10 @@ constexpr std::int64_t usual_scenarios = 1000;
 
 // "--microbatch-size" as the key of a request.
 std::string key_of(const Flag& flag) {
-  std::string key = flag.name();
-  if (key == "--batch") return "profile_batch";
-  key.erase(0, key.find_first_not_of('-'));
-  std::replace(key.begin(), key.end(), '-', '_');
-  return key;
+  for (const SettingRow& row : setting_rows()) {
+    if (row.flag() == flag.name()) return std::string(row.key);
+  }
+  return flag.name();
 }
 
 // The text of a sweep file; empty for a trace.
@@ -49,7 +49,7 @@ void check_there(const std::string& file) {
 void add_setting_flags(Flags command, SettingFlags& flags, const std::string& trace_help) {
   add_problem_flags(command, flags.common, Many::yes, Many::yes);
   add_degree_flags(command, flags.common);
-  add_messages_flag(command, flags.common);
+  add_setting(command, flags.common, "messages");
   add_perturbation_flags(command, flags.perturbations, usual_scenarios);
   command.find("TRACE").describe(trace_help);
   command.find("--schedule").describe("NAME[:knob=value,…]; default: 1f1b");
@@ -92,7 +92,7 @@ void add_sweep_spec_flags(Flags command, SweepSpecFlags& flags) {
 }
 
 bool spec_given(const SweepSpecFlags& flags) {
-  return !flags.settings.common.trace.empty() || !flags.axes.empty();
+  return !flags.settings.common.trace().empty() || !flags.axes.empty();
 }
 
 SweepAxis axis_of_flag(const std::string& flag, const std::string& text) {
@@ -108,7 +108,7 @@ SweepAxis axis_of_flag(const std::string& flag, const std::string& text) {
 }
 
 SweepSpec spec_of(const SweepSpecFlags& flags) {
-  const std::string& what = flags.settings.common.trace;
+  const std::string& what = flags.settings.common.trace();
   std::vector<SettingWord> words = words_of(flags.settings);
   const std::string file = sweep_file(what);
   if (!file.empty()) {

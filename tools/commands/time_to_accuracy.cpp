@@ -63,11 +63,11 @@ bool goes_to_stdout(const AccuracyFlags& flags) {
 void check_flags(const AccuracyFlags& flags) {
   if (flags.switch_svg.empty()) check_pictures(flags.svg);
   const CommonFlags& common = flags.common;
-  const bool devices = !common.cluster.empty() || !common.link.empty() || !common.memory.empty() ||
-                       !common.reserve.empty() || !common.host_link.empty() ||
-                       !common.host_memory.empty() || common.pair_overlap ||
-                       !common.messages.empty();
-  if (devices && common.trace.empty()) {
+  const bool devices = common.given("cluster") || common.given("link") || common.given("memory") ||
+                       common.given("reserve") || common.given("host_link") ||
+                       common.given("host_memory") || common.given("pair_overlap") ||
+                       common.given("messages");
+  if (devices && common.trace().empty()) {
     throw UsageError(
         "--cluster, --link and the like say on which devices the trainings are to be simulated "
         "again; name the layers' costs with --trace as well");
@@ -78,7 +78,7 @@ void check_flags(const AccuracyFlags& flags) {
 class Retiming {
  public:
   explicit Retiming(const CommonFlags& flags)
-      : trace_(flags.trace), link_(flags.link), request_(request_of(flags)) {}
+      : trace_(flags.trace()), link_(flags.text("link")), request_(request_of(flags)) {}
 
   void apply(NamedLog& named) {
     TrainingLog& log = named.log;
@@ -159,7 +159,7 @@ int run(const AccuracyFlags& flags) {
   const std::optional<double> target = target_of(flags.target);
   std::vector<NamedLog> logs = read_logs(flags.logs);
   Retiming retiming(flags.common);
-  if (!flags.common.trace.empty()) {
+  if (!flags.common.trace().empty()) {
     for (NamedLog& log : logs) retiming.apply(log);
   }
   AccuracyStudy study = accuracy_study(std::move(logs), target);
@@ -215,12 +215,12 @@ void add_time_to_accuracy(Flags command) {
   command.option("--target", flags->target,
                  "the accuracy to reach, 97% or 0.97; default: the highest that the mean of "
                  "every curve reaches");
-  command.option("--trace", flags->common.trace,
+  command.option("--trace", flags->common.at("trace").text,
                  "simulate the steps again with these costs of the layers, instead of taking "
                  "the times of the logs: a trace as `stageline simulate` takes it");
-  add_profile_batch_flag(command, flags->common);
+  add_setting(command, flags->common, "profile_batch");
   add_cluster_flags(command, flags->common);
-  add_messages_flag(command, flags->common);
+  add_setting(command, flags->common, "messages");
   add_svg_flag(command, flags->svg,
                "draw accuracy against simulated time as SVG into a file, or - for stdout");
   add_svg_style_flags(command, flags->svg);

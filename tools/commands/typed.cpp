@@ -16,18 +16,21 @@
 namespace stageline {
 
 std::string typed_setting(const CommonFlags& flags, const std::vector<Flag>& all,
-                          const std::vector<std::string>& more) {
-  static const std::vector<std::string> shared{
-      "--batch",        "--cluster",     "--link",          "--memory",      "--reserve",
-      "--host-link",    "--host-memory", "--pair-overlap",  "--calibration", "--collectives",
-      "--sharing",      "--buckets",     "--all-pipelines", "--messages",    "--slow",
-      "--device-order", "--price",       "--tokens"};
-  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+                          const std::vector<SettingOf>& more,
+                          const std::vector<std::string>& keys) {
+  const auto is_repeated = [&](const SettingRow& row) {
+    return row.of == SettingOf::question || row.of == SettingOf::training ||
+           std::find(more.begin(), more.end(), row.of) != more.end() ||
+           std::find(keys.begin(), keys.end(), row.key) != keys.end();
   };
-  std::string text = shell_word(flags.trace);
+  std::vector<std::string> repeated;
+  for (const SettingRow& row : setting_rows()) {
+    if (is_repeated(row)) repeated.push_back(row.flag());
+  }
+  std::string text = shell_word(flags.trace());
   for (const Flag flag : all) {
-    if (!flag.given() || !(has(shared, flag.name()) || has(more, flag.name()))) continue;
+    if (!flag.given()) continue;
+    if (std::find(repeated.begin(), repeated.end(), flag.name()) == repeated.end()) continue;
     text += " " + flag.name();
     for (const std::string& value : flag.values()) text += " " + shell_word(value);
   }

@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "tools/commands/case_flags.hpp"
+#include "tools/inputs/settings.hpp"
 
 namespace stageline {
 
-/// What was typed for the trace and for those flags that mean the same to compare, simulate and
-/// plan, as words of a shell: "resnet50-cpu --link 2.5GB/s"; and for those of `more`, such as
-/// "--devices". `all`: the flags of the command.
+/// What was typed for the trace, for the settings of the question and of a whole training, which
+/// mean the same to compare, simulate and plan, as words of a shell: "resnet50-cpu --link 2.5GB/s";
+/// and for those of `more`, and of `keys`, such as "devices". `all`: the flags of the command.
 std::string typed_setting(const CommonFlags& flags, const std::vector<Flag>& all,
-                          const std::vector<std::string>& more = {});
+                          const std::vector<SettingOf>& more = {},
+                          const std::vector<std::string>& keys = {});
 
 /// "8h", "30min", "2d" or a time as everywhere, in seconds, above 0. Throws UsageError, which
 /// begins with the flag.

@@ -120,8 +120,8 @@ int run_whatif(const WhatIfFlags& flags) {
   const std::optional<double> by = parse_quantile(flags.by, "--by");
   const std::optional<Failures> failures = failures_of(flags);
   // Items of --slow with a probability are drawn, the others hold in every scenario.
-  UncertainSlow slow = split_slow(common.slow, "--slow");
-  common.slow = slow.always;
+  UncertainSlow slow = split_slow(common.text("slow"), "--slow");
+  common.at("slow").text = slow.always;
   ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_whatif_scenarios,
                                            failures.has_value() || !slow.sometimes.empty());
   for (Slow& item : slow.sometimes) scenarios.perturbation.slow.push_back(std::move(item));
@@ -230,7 +230,7 @@ void add_whatif(Flags command) {
       .describe("NAME[:knob=value,…], a comma list of them, or all; repeatable; default: 1f1b");
   command.find("--devices").describe("number of devices; default: all of the cluster, or 4");
   add_degree_flags(command, flags->common);
-  add_messages_flag(command, flags->common);
+  add_setting(command, flags->common, "messages");
   add_perturbation_flags(command, flags->perturbations, usual_whatif_scenarios);
   command.option("--mtbf", flags->mtbf,
                  "mean time between failures of the whole run (8h), with --checkpoint");

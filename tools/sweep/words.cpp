@@ -1,86 +1,33 @@
-// Settings by their key_table, from text to a request.
+// Settings by their keys, from text to a request.
 #include "tools/sweep/words.hpp"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
 #include "tools/base/text.hpp"
+#include "tools/inputs/settings.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
 namespace {
 
-enum class Form : std::uint8_t { text, number, boolean, uncertain };
-// What is opened anew where the value changes: the trace, or the cluster under the same trace.
-enum class Opens : std::uint8_t { trace, cluster, nothing };
+// A sweep is of one schedule a row, and shows what it shows.
+bool is_varied(const SettingRow& row) {
+  return row.of != SettingOf::answer && row.of != SettingOf::training && row.key != "schedules" &&
+         row.key != "program";
+}
 
-struct SweepKey {
-  std::string_view name;
-  Form form;
-  Opens opens;
-};
-
-constexpr std::array key_table{
-    SweepKey{"trace", Form::text, Opens::trace},
-    SweepKey{"schedule", Form::text, Opens::nothing},
-    SweepKey{"devices", Form::number, Opens::cluster},
-    SweepKey{"cluster", Form::text, Opens::trace},
-    SweepKey{"link", Form::text, Opens::cluster},
-    SweepKey{"memory", Form::text, Opens::cluster},
-    SweepKey{"reserve", Form::text, Opens::cluster},
-    SweepKey{"host_link", Form::text, Opens::cluster},
-    SweepKey{"host_memory", Form::text, Opens::cluster},
-    SweepKey{"pair_overlap", Form::number, Opens::cluster},
-    SweepKey{"microbatches", Form::number, Opens::nothing},
-    SweepKey{"microbatch_size", Form::number, Opens::trace},
-    SweepKey{"profile_batch", Form::number, Opens::trace},
-    SweepKey{"steps", Form::number, Opens::nothing},
-    SweepKey{"partition", Form::text, Opens::trace},
-    SweepKey{"weights", Form::text, Opens::nothing},
-    SweepKey{"messages", Form::text, Opens::nothing},
-    SweepKey{"tp", Form::number, Opens::trace},
-    SweepKey{"cp", Form::number, Opens::trace},
-    SweepKey{"ep", Form::number, Opens::trace},
-    SweepKey{"dp", Form::number, Opens::trace},
-    SweepKey{"pp", Form::number, Opens::trace},
-    SweepKey{"order", Form::text, Opens::trace},
-    SweepKey{"zero", Form::text, Opens::trace},
-    SweepKey{"precision", Form::text, Opens::trace},
-    SweepKey{"sharing", Form::text, Opens::nothing},
-    SweepKey{"collectives", Form::text, Opens::cluster},
-    SweepKey{"buckets", Form::text, Opens::cluster},
-    SweepKey{"sequence_parallel", Form::boolean, Opens::trace},
-    SweepKey{"all_pipelines", Form::boolean, Opens::cluster},
-    SweepKey{"calibration", Form::text, Opens::trace},
-    SweepKey{"slow", Form::text, Opens::cluster},
-    SweepKey{"device_order", Form::text, Opens::cluster},
-    SweepKey{"recompute", Form::text, Opens::nothing},
-    SweepKey{"recompute_start", Form::text, Opens::nothing},
-    SweepKey{"offload", Form::text, Opens::nothing},
-    SweepKey{"prefetch", Form::number, Opens::nothing},
-    SweepKey{"jitter", Form::uncertain, Opens::cluster},
-    SweepKey{"sometimes_slow", Form::uncertain, Opens::cluster},
-    SweepKey{"pause", Form::uncertain, Opens::cluster},
-    SweepKey{"perturb", Form::uncertain, Opens::cluster},
-    SweepKey{"seed", Form::uncertain, Opens::nothing},
-    SweepKey{"scenarios", Form::uncertain, Opens::nothing},
-    SweepKey{"freeze", Form::uncertain, Opens::nothing},
-    SweepKey{"scenario", Form::uncertain, Opens::nothing},
-};
-
-const SweepKey& key_of(std::string_view name) {
-  const auto found = std::find_if(key_table.begin(), key_table.end(),
-                                  [&](const SweepKey& key) { return key.name == name; });
-  if (found == key_table.end()) {
-    throw UsageError(fmt::format("there is no setting \"{}\"{}", name,
-                                 did_you_mean(std::string(name), sweep_keys())));
+const SettingRow& row_called(std::string_view key) {
+  const SettingRow* const row = find_setting(key);
+  if (row == nullptr || !is_varied(*row)) {
+    throw UsageError(fmt::format("there is no setting \"{}\"{}", key,
+                                 did_you_mean(std::string(key), sweep_keys())));
   }
-  return *found;
+  return *row;
 }
 
 bool boolean(const SettingWord& word) {
@@ -95,16 +42,21 @@ std::int64_t whole(const SettingWord& word) {
   throw UsageError(fmt::format("{} is a whole number from 0, not \"{}\"", word.key, word.text));
 }
 
-JsonValue value_of(const SweepKey& key, const SettingWord& word) {
-  if (key.form == Form::text) return {JsonKind::text, word.text, {}, {}};
-  if (key.form == Form::boolean) {
-    return {JsonKind::boolean, boolean(word) ? "true" : "false", {}, {}};
+JsonValue value_of(const SettingRow& row, const SettingWord& word) {
+  switch (row.form) {
+    case SettingForm::yes:
+      return {JsonKind::boolean, boolean(word) ? "true" : "false", {}, {}};
+    case SettingForm::count:
+    case SettingForm::counts:
+    case SettingForm::number:
+      if (!parse_number<double>(word.text)) {
+        throw UsageError(
+            fmt::format("{} is one number, not \"{}\"; several are an axis", word.key, word.text));
+      }
+      return {JsonKind::number, word.text, {}, {}};
+    default:
+      return {JsonKind::text, word.text, {}, {}};
   }
-  if (!parse_number<double>(word.text)) {
-    throw UsageError(
-        fmt::format("{} is one number, not \"{}\"; several are an axis", word.key, word.text));
-  }
-  return {JsonKind::number, word.text, {}, {}};
 }
 
 void set_uncertain(const SettingWord& word, SweepQuestion& question) {
@@ -148,7 +100,9 @@ std::string part_of_cluster(const std::vector<SettingWord>& words) {
 const std::vector<std::string>& sweep_keys() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const SweepKey& key : key_table) all.emplace_back(key.name);
+    for (const SettingRow& row : setting_rows()) {
+      if (is_varied(row)) all.emplace_back(row.key);
+    }
     return all;
   }();
   return names;
@@ -158,21 +112,23 @@ bool is_sweep_key(const std::string& key) {
   return std::find(sweep_keys().begin(), sweep_keys().end(), key) != sweep_keys().end();
 }
 
-bool decides_model(std::string_view key) { return key_of(key).opens == Opens::trace; }
+bool decides_model(std::string_view key) { return row_called(key).opens == SettingOpens::trace; }
 
-bool decides_setting(std::string_view key) { return key_of(key).opens != Opens::nothing; }
+bool decides_setting(std::string_view key) {
+  return row_called(key).opens != SettingOpens::nothing;
+}
 
 SweepQuestion question_of(const std::vector<SettingWord>& words) {
   SweepQuestion question;
   JsonValue root;
   root.kind = JsonKind::object;
   for (const SettingWord& word : words) {
-    const SweepKey& key = key_of(word.key);
-    if (key.form == Form::uncertain) {
+    const SettingRow& row = row_called(word.key);
+    if (row.of == SettingOf::chance) {
       set_uncertain(word, question);
     } else {
       root.keys.push_back(word.key);
-      root.items.push_back(value_of(key, word));
+      root.items.push_back(value_of(row, word));
     }
   }
   question.request = parse_request(root);
@@ -218,12 +174,11 @@ std::string flags_of(const std::vector<SettingWord>& words) {
       trace = shell_word(word.text);
       continue;
     }
-    if (word.text == "false" && key_of(word.key).form == Form::boolean) continue;
-    std::string flag = word.key == "profile_batch" ? "batch" : word.key;
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    const bool valued =
-        !(word.text == "true" && (key_of(word.key).form == Form::boolean || word.key == "freeze"));
-    flags += fmt::format(" --{}{}", flag, valued ? " " + shell_word(word.text) : "");
+    const SettingRow& row = row_called(word.key);
+    const bool yes = row.form == SettingForm::yes;
+    if (yes && word.text == "false") continue;
+    flags += " " + row.flag();
+    if (!yes) flags += " " + shell_word(word.text);
   }
   return trace + flags;
 }

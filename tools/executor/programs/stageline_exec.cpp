@@ -210,16 +210,17 @@ std::vector<Accelerator> accelerators_of(const Place& place) {
 
 std::vector<Accelerator> accelerators_for(const ExecFlags& flags,
                                           const std::optional<Place>& place) {
-  if (flags.imitate) return unpinned_accelerators(flags.common.devices, "--imitate");
-  if (flags.shared_cores) return unpinned_accelerators(flags.common.devices, "--shared-cores");
-  return place ? accelerators_of(*place) : accelerators_called(flags.common.devices);
+  if (flags.imitate) return unpinned_accelerators(flags.common.text("devices"), "--imitate");
+  if (flags.shared_cores)
+    return unpinned_accelerators(flags.common.text("devices"), "--shared-cores");
+  return place ? accelerators_of(*place) : accelerators_called(flags.common.text("devices"));
 }
 
 bool is_processes(const std::string& devices) { return devices.rfind("process:", 0) == 0; }
 
 Training training_of(const ExecFlags& flags, const Setting& setting) {
   Training training;
-  training.shape = traced_model(flags.model, flags.common.trace, setting.model).shape;
+  training.shape = traced_model(flags.model, flags.common.trace(), setting.model).shape;
   if (setting.model.batch < 1) {
     throw UsageError("the trace does not say its batch size; give --microbatch-size");
   }
@@ -240,7 +241,7 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   if (place) peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
   const bool leads = !place || place->rank == 0;
   CommonFlags common = flags.common;
-  common.devices.clear();  // these are accelerators, not a number
+  common.at("devices").text.clear();  // these are accelerators, not a number
   SettingRequest question = request_of(common);
   const auto devices = static_cast<int>(accelerators.size());
   question.devices = {std::max(devices / flags.replicas, 1)};
@@ -271,12 +272,12 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   const Outcome measured = measured_outcome(predicted, middle, ran.held);
 
   if (!common.json.empty()) {
-    MeasuredRuns runs = measured_runs(ran, predicted, flags.common.devices, title);
+    MeasuredRuns runs = measured_runs(ran, predicted, flags.common.text("devices"), title);
     runs.imitated = flags.imitate;
     write_file(common.json, outcome_json(setting, asked, measured, /*timeline=*/true, &runs));
   }
   Drawing drawing = drawing_of(setting, asked, measured);
-  drawing.subtitle = fmt::format("measured on {}, one of {} runs{}", flags.common.devices,
+  drawing.subtitle = fmt::format("measured on {}, one of {} runs{}", flags.common.text("devices"),
                                  flags.runs, flags.imitate ? ", compute imitated" : "");
   if (!flags.svg.empty()) write_file(flags.svg, svg(drawing));
   if (!flags.chrome.empty()) write_file(flags.chrome, chrome_trace(drawing));
@@ -288,8 +289,9 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   const std::string replicas =
       flags.replicas > 1 ? fmt::format(", {} replicas", flags.replicas) : "";
   fmt::print("{} on {}{}{}: {} measured (± {}, {} runs), {} predicted ({})\n", measured.schedule,
-             flags.common.devices, replicas, flags.imitate ? ", imitated" : "", print(typical_span),
-             print(half_interquartile(spans)), flags.runs, print(predicted.metrics.makespan),
+             flags.common.text("devices"), replicas, flags.imitate ? ", imitated" : "",
+             print(typical_span), print(half_interquartile(spans)), flags.runs,
+             print(predicted.metrics.makespan),
              signed_share(share_of(predicted.metrics.makespan, typical_span)));
   fmt::print("step {} · {:.5g} {}", print(measured.step_time), measured.throughput,
              measured.throughput_unit);
@@ -323,11 +325,11 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
 int run_command(ExecFlags flags, const std::vector<std::string>& warned, char** argv) {
   const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
   end_soon_after_signal("stageline-exec: interrupted; nothing was written\n");
-  if (flags.common.devices.empty()) flags.common.devices = "cpu:2";
+  if (!flags.common.given("devices")) flags.common.at("devices").text = "cpu:2";
   std::optional<Place> place;
-  if (is_processes(flags.common.devices)) {
+  if (is_processes(flags.common.text("devices"))) {
     place = place_from_environment();
-    if (!place) return launch(count_in(flags.common.devices), argv);
+    if (!place) return launch(count_in(flags.common.text("devices")), argv);
   }
   try {
     return execute(flags, warned, place, interrupted);

@@ -68,10 +68,10 @@ int least_devices(const SettingRequest& question, const Setting& setting,
 
 std::int64_t steps_of(const TrainFlags& flags, const DataSource& data, int batch,
                       int microbatches) {
-  if (flags.common.steps > 0 && flags.epochs > 0) {
+  if (flags.common.given("steps") && flags.epochs > 0) {
     throw UsageError("--steps and --epochs say the same thing; give one of them");
   }
-  if (flags.common.steps > 0) return flags.common.steps;
+  if (flags.common.given("steps")) return flags.common.count("steps");
   const auto size = static_cast<std::int64_t>(data.train.size());
   const std::int64_t steps =
       std::max<std::int64_t>(flags.epochs, 1) * (size / batch) / microbatches;
@@ -119,21 +119,21 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
   end_soon_after_signal(last_words(flags.checkpoint));
   CommonFlags common = flags.common;
-  common.steps = 0;  // of the training, not of a simulation
+  common.at("steps").count = 0;  // of the training, not of a simulation
   if (!common.program.empty()) {
     throw UsageError(
         "a program has the length it has; name its --schedule to train as long as you like");
   }
   check_recipe(flags.recipe);
-  const std::vector<const Correction*> corrections = corrections_of(flags, common.weights);
+  const std::vector<const Correction*> corrections = corrections_of(flags, common.text("weights"));
   const SettingRequest question = request_of(common);
   const Setting setting = read_setting(question);
   const ScheduleSpec schedule = one_schedule(common);
-  const bool fewest = question.devices.empty() && common.cluster.empty();
+  const bool fewest = question.devices.empty() && !common.given("cluster");
   const int devices =
       fewest ? least_devices(question, setting, schedule) : setting.device_counts.front();
   const Case asked = make_case(question, setting, schedule, devices);
-  const TracedModel shape = traced_model(flags.model, common.trace, setting.model);
+  const TracedModel shape = traced_model(flags.model, common.trace(), setting.model);
   if (setting.model.batch < 1) {
     throw UsageError("the trace does not say its batch size; give --microbatch-size");
   }
@@ -144,7 +144,7 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
 
   TrainingRequest request;
   request.asked = asked;
-  request.trace = common.trace;
+  request.trace = common.trace();
   request.shape = shape.shape;
   request.model = shape.spelled;
   request.optimizer =
