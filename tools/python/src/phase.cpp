@@ -56,12 +56,12 @@ PhaseMap phase(const std::vector<std::pair<std::string, std::string>>& fixed, co
   });
 }
 
-std::string svg_of(const PhaseMap& self, int width, const std::string& theme) {
+std::string phase_picture(const PhaseMap& self, int width, const std::string& theme) {
   const SvgOptions options = svg_options_of(width, theme);
   return without_lock([&] { return phase_svg(self.chart, options); });
 }
 
-nb::list rows_of(const PhaseMap& self) {
+nb::list phase_rows(const PhaseMap& self) {
   const PhaseChart& chart = self.chart;
   nb::list rows;
   for (std::size_t y = 0; y < chart.ys.size(); ++y) {
@@ -100,7 +100,7 @@ SvgOptions svg_options_of(int width, const std::string& theme) {
 void bind_phase(nb::module_& module) {
   nb::class_<PhaseMap>(module, "Phase", "Which schedule wins where, over two settings.")
       .def_prop_ro(
-          "rows", &rows_of,
+          "rows", &phase_rows,
           nb::for_getter(nb::sig("def rows(self, /) -> list[dict[str, typing.Any]]")),
           "Cells (dicts), the lowest row first: the two settings as text, winner and second "
           "(None: none fits), lead (share by which the winner is faster), by_memory\n"
@@ -121,10 +121,10 @@ void bind_phase(nb::module_& module) {
             return phase_text(self.chart, columns, rows);
           },
           "columns"_a = 100, "rows"_a = 24, "The map in characters.")
-      .def("svg", &svg_of, "width"_a = SvgOptions{}.width, "theme"_a = "auto",
+      .def("svg", &phase_picture, "width"_a = SvgOptions{}.width, "theme"_a = "auto",
            "The map as SVG. width: px. theme: auto, light or dark.")
       .def("_repr_svg_",
-           [](const PhaseMap& self) { return svg_of(self, SvgOptions{}.width, "auto"); })
+           [](const PhaseMap& self) { return phase_picture(self, SvgOptions{}.width, "auto"); })
       .def("__repr__", [](const PhaseMap& self) {
         return fmt::format("<stageline.Phase: {} by {}, {} schedules>", visible(self.chart.x),
                            visible(self.chart.y), self.chart.names.size());

@@ -227,7 +227,7 @@ std::shared_ptr<Compared> compare_all(const std::string& json, const Progress& p
 }
 
 // By row, its result; or what was asked and why there is none.
-nb::list rows_of(const Compared& self) {
+nb::list compared_rows(const Compared& self) {
   nb::list rows;
   for (const Row& row : self.rows) {
     const int devices = row.outcome ? row.outcome->all_devices : row.asked.device_count();
@@ -340,7 +340,7 @@ void bind_problem(nb::module_& module) {
 void bind_question(nb::module_& module) {
   bind_problem(module);
   nb::class_<Compared>(module, "Compared", "Rows of a comparison.")
-      .def_prop_ro("rows", &rows_of,
+      .def_prop_ro("rows", &compared_rows,
                    nb::for_getter(nb::sig(
                        "def rows(self, /) -> list[tuple[str, int, str, Result | None, str]]")))
       .def_prop_ro("rankings", &rankings_of,

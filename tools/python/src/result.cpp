@@ -81,8 +81,8 @@ Panels panels_of(const Simulated& self, const std::vector<std::string>& names) {
 // One name, or several.
 using PanelNames = std::variant<std::string, std::vector<std::string>>;
 
-std::string svg_of(Simulated& self, const PanelNames& panels, int width, const std::string& theme,
-                   double from, std::optional<double> to) {
+std::string run_picture(Simulated& self, const PanelNames& panels, int width,
+                        const std::string& theme, double from, std::optional<double> to) {
   DrawingView view;
   const auto* const one = std::get_if<std::string>(&panels);
   view.panels = panels_of(
@@ -332,8 +332,8 @@ void bind_result(nb::module_& module) {
       .def("json", &json_of, "timeline"_a = false, "changes"_a = true,
            "What the command writes with --json: keys in tools/report/json/README.md.\n\n"
            "timeline: with every span. changes: where it does not fit, what would.")
-      .def("svg", &svg_of, "panels"_a = PanelNames(std::vector<std::string>{}), "width"_a = 1000,
-           "theme"_a = "auto", "start"_a = 0.0, "end"_a = nb::none(),
+      .def("svg", &run_picture, "panels"_a = PanelNames(std::vector<std::string>{}),
+           "width"_a = 1000, "theme"_a = "auto", "start"_a = 0.0, "end"_a = nb::none(),
            "The space-time diagram as SVG.\n\n"
            "panels: of timeline, memory, weights, categories. width: px. start, end: seconds.")
       .def("waterfall", &waterfall_dict, "shapley"_a = false,
@@ -355,7 +355,7 @@ void bind_result(nb::module_& module) {
       .def("html", &html_of, "The interactive page of `simulate --html`, as a text.")
       .def("_repr_svg_",
            [](Simulated& self) {
-             return svg_of(self, std::vector<std::string>{}, 1000, "auto", 0, {});
+             return run_picture(self, std::vector<std::string>{}, 1000, "auto", 0, {});
            })
       .def("__repr__", &repr);
 }

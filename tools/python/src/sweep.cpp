@@ -147,7 +147,7 @@ std::shared_ptr<const ArrowBatch> arrow_batch(std::vector<SweepColumn> columns) 
   return batch;
 }
 
-nb::capsule stream_of(const std::shared_ptr<SweepChunks>& chunks) {
+nb::capsule chunk_stream(const std::shared_ptr<SweepChunks>& chunks) {
   return arrow_stream_of(
       arrow_batch(typed_columns(chunks->sweep->spec())),
       [chunks, next = std::int64_t{0}]() mutable -> std::shared_ptr<const ArrowBatch> {
@@ -163,7 +163,7 @@ nb::object cell_of(const SweepColumn& column, std::size_t row) {
   return nb::cast(column.text[row]);
 }
 
-nb::list rows_of(const SweepChunks& self, std::int64_t chunk) {
+nb::list chunk_rows(const SweepChunks& self, std::int64_t chunk) {
   const std::vector<SweepColumn> columns = without_lock([&] { return self.columns(chunk); });
   nb::list rows;
   for (std::size_t row = 0; row < columns.front().there.size(); ++row) {
@@ -253,14 +253,14 @@ void bind_sweep(nb::module_& module) {
            }),
            "sweep"_a, "folder"_a)
       .def("__len__", [](const SweepChunks& self) { return self.count(); })
-      .def("rows", &rows_of, "chunk"_a,
+      .def("rows", &chunk_rows, "chunk"_a,
            nb::sig("def rows(self, chunk: int) -> list[dict[str, typing.Any]]"),
            "Dicts; None: an empty cell.")
       .def("text", &SweepChunks::text, "chunk"_a, "As CSV.")
       .def(
           "__arrow_c_stream__",
           [](const std::shared_ptr<SweepChunks>& self, const nb::object& /*requested_schema*/) {
-            return stream_of(self);
+            return chunk_stream(self);
           },
           "requested_schema"_a = nb::none(), "A batch for each chunk.")
       .def("to_pandas", &frame_of, nb::sig("def to_pandas(self) -> typing.Any"),

@@ -106,7 +106,7 @@ std::shared_ptr<const ArrowBatch> batch_of(const SpanTable& table) {
   return batch;
 }
 
-nb::capsule stream_of(const std::shared_ptr<const SpanTable>& table) {
+nb::capsule span_stream(const std::shared_ptr<const SpanTable>& table) {
   auto columns = std::make_shared<const ArrowBatch>(columns_of_spans(table->devices));
   return arrow_stream_of(std::move(columns),
                          [table, done = false]() mutable -> std::shared_ptr<const ArrowBatch> {
@@ -179,7 +179,7 @@ void bind_timeline(nb::module_& module) {
       .def(
           "__arrow_c_stream__",
           [](const std::shared_ptr<SpanTable>& self, const nb::object& /*requested_schema*/) {
-            return stream_of(self);
+            return span_stream(self);
           },
           "requested_schema"_a = nb::none(), "The columns, by the Arrow PyCapsule interface.");
   module.attr("op_kinds") = nb::cast(kind_names());
