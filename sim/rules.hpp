@@ -31,7 +31,7 @@
 //                  sequence of c chunks (attention looks back)
 //      lockstep    what is done in cycle n ◄── all that is done in cycle n-1
 //
-// Source: the table at the head of SCHEDULES (section 1), which is PyTorch's and Megatron's too.
+// As a table: sim/README.md. The needs are those of PyTorch and Megatron, too.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Do we give the papers' numbers? Naive model parallelism, GPipe and 1F1B, exact to the picosecond.
-// Letters as in SCHEDULES: p devices, m micro-batches, F forward, B backward, c one transfer.
+// p devices, m micro-batches, F forward, B backward, c one transfer.
 #include <doctest/doctest.h>
 
 #include <algorithm>

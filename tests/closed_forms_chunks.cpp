@@ -1,5 +1,5 @@
-// Do 1F1B-V and interleaved zero-bubble give their sources' orders and numbers? Letters as in
-// SCHEDULES: p devices, m micro-batches, v chunks a device; F, I, W of one chunk.
+// Do 1F1B-V and interleaved zero-bubble give their sources' orders and numbers?
+// p devices, m micro-batches, v chunks a device; F, I, W of one chunk.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Do stale weights, LayerPipe and PipeFB give the numbers of SCHEDULES, section 2?
+// Do stale weights, LayerPipe and PipeFB give the numbers of their papers?
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Do we give the zero-bubble papers' numbers? Letters as in SCHEDULES: p devices, m micro-batches,
+// Do we give the zero-bubble papers' numbers? p devices, m micro-batches,
 // F, I and W one stage's times. A span is a device's time from its first start to its last end.
 #include <doctest/doctest.h>
 #include <fmt/core.h>

@@ -1,5 +1,5 @@
-// What holds for every scheduler, every knob, every size and any costs? The laws are those at the
-// end of SCHEDULES; a new scheduler is in schedulers() and so here too.
+// What holds for every scheduler, every knob, every size and any costs? A new scheduler is in
+// schedulers() and so here too.
 #include <doctest/doctest.h>
 
 #include "sim/analysis/memory.hpp"

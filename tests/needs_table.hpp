@@ -105,7 +105,7 @@ inline std::vector<GradientWay> gradient_ways(const Program& program, int stage)
   return all;
 }
 
-/// The ops that an op needs by the table at the head of SCHEDULES (section 1), from all ops that
+/// The ops that an op needs by the table in sim/README.md, from all ops that
 /// the program has.
 class Table {
  public:

@@ -1,4 +1,4 @@
-// What the tests of synchronous schedules share. Letters as in SCHEDULES: p devices, m
+// What the tests of synchronous schedules share. p devices, m
 // micro-batches, v chunks a device, w waves, F forward and B backward of one stage, c one transfer.
 #pragma once
 

@@ -11,8 +11,7 @@
 
 namespace stageline {
 
-/// Shares are of the data sheet's rates. CLUSTER.md's names of the constants are e_g, M0, N0,
-/// e_att, e_m, t_k, t_cpu, t_opt, t_iter.
+/// Shares are of the data sheet's rates.
 struct KernelRates {
   double gemm = 0.8;              // share of the peak that a large product reaches
   double gemm_8bit = 0.6;         // the same of 8-bit products, casts and transposes included

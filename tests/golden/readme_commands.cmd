@@ -1,5 +1,5 @@
-# Every command of README's block "What you can ask" works, on small inputs.
-readme=$PWD/../../README.md
+# Every command of the guide's block "What you can ask" works, on small inputs.
+readme=$PWD/../../tools/guide/commands.md
 cp small.graph.txt "$OUT"
 cp ../evidence/small.evidence.json "$OUT/evidence.json"
 cd "$OUT"

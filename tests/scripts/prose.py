@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Is our English short, and does it refer to what is there? prose.py ROOT
+
+Holds the counts of the front page and of the guide: lines, and the share of sentences of more than 30 words. Code,
+tables and figures do not count. In every page, a link to a file of this repository names one that is there, and one to a
+heading names a heading of that page; and no file cites a document that is not in the repository.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+LONG = 30  # words
+# Page or folder of pages: (the most lines, the largest share of long sentences).
+LIMITS = {"README.md": (180, 0.08), "tools/guide": (200, 0.12), "sim/README.md": (200, 0.12)}
+
+
+def paragraphs(text):
+    """The running text of a page, an item or a paragraph each."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    lines = [line for line in text.split("\n") if not re.match(r"^(    |\||#|!\[)", line)]
+    for block in re.split(r"\n\s*\n|\n(?=[*-] |\d+\. )", "\n".join(lines)):
+        words = " ".join(block.split())
+        if words:
+            yield re.sub(r"^[*-] |^\d+\. ", "", words)
+
+
+def sentences(paragraph):
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)
+    plain = re.sub(r"`[^`]*`", "x", plain)  # what is typed is one word
+    return [one for one in re.split(r"(?<=[.!?:;])\s+(?=[A-Z*`x(])", plain) if re.search(r"\w", one)]
+
+
+def length(sentence):
+    return len(re.findall(r"[^\s]*\w[^\s]*", sentence))
+
+
+def anchors(text):
+    found = set()
+    for title in re.findall(r"^#+ +(.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
+        found.add(re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-"))
+    return found
+
+
+def faults_of_links(root, page):
+    text = (root / page).read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, heading = target.partition("#")
+        other = (root / page).parent / name if name else root / page
+        if not other.exists():
+            yield f"{page}: the link to {target} leads nowhere"
+        elif heading and other.suffix == ".md" and heading not in anchors(other.read_text(encoding="utf-8")):
+            yield f"{page}: {target}: that page has no such heading"
+
+
+def faults_of_citations(root):
+    """Documents beside the repository, which a reader has not."""
+    absent = r"\b(SCHEDULES|DESIGN|HOUSE|TRUTH|TOOLCHAIN) ?(\(|section|\.md)|\b(CLUSTER|FIT|PLAN|FORMATS)\.md\b"
+    for suffix in ("*.cpp", "*.hpp", "*.py", "*.md", "*.build", "*.sh"):
+        for file in sorted(root.rglob(suffix)):
+            if any(part.startswith(("build", ".")) for part in file.relative_to(root).parts[:-1]):
+                continue
+            for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
+                if re.search(absent, line) and file.name != "prose.py":
+                    yield f"{file.relative_to(root)}:{number}: cites a document that is not in the repository"
+
+
+def faults_of_length(root, page, most_lines, most_long):
+    text = (root / page).read_text(encoding="utf-8")
+    lines = text.count("\n")
+    if lines > most_lines:
+        yield f"{page}: {lines} lines, and {most_lines} are the most"
+    all_of_it = [one for block in paragraphs(text) for one in sentences(block)]
+    long = [one for one in all_of_it if length(one) > LONG]
+    if all_of_it and len(long) > most_long * len(all_of_it):
+        yield (f"{page}: {len(long)} of {len(all_of_it)} sentences have more than {LONG} words, and "
+               f"{most_long:.0%} may: {long[0][:90]} …")
+
+
+def main(root):
+    root = pathlib.Path(root)
+    pages = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "*.md"], text=True,
+                           stdout=subprocess.PIPE, check=False).stdout.split("\n")
+    pages = sorted({page for page in pages if page and (root / page).exists()})
+    if not pages:  # no repository: those of the release
+        pages = sorted(str(page.relative_to(root)) for page in root.rglob("*.md"))
+    faults = [fault for page in pages for fault in faults_of_links(root, page)]
+    faults += faults_of_citations(root)
+    for place, limits in LIMITS.items():
+        held = [page for page in pages if page == place or page.startswith(place + "/")]
+        if not held:
+            faults.append(f"{place}: there is no such page")
+        faults += [fault for page in held for fault in faults_of_length(root, page, *limits)]
+    print("\n".join(faults) or f"{len(pages)} pages")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: {sys.argv[0]} ROOT")
+    sys.exit(main(sys.argv[1]))
