@@ -628,6 +628,20 @@ TEST_CASE("what is recommended of a language model can be run, and takes what it
   }
 }
 
+TEST_CASE("of devices without a price the least device time is looked for, and a note says so") {
+  PlanRequest request;
+  request.setting.trace = "uniform:layers=4";
+  request.setting.devices = {2};
+  request.samples = 4;
+  fix(request.space, "schedule=1f1b");
+  request.objective = Objective::cost;
+  const std::vector<std::string> notes = plan(request).notes;
+  REQUIRE(notes.size() == 1);
+  CHECK(notes.front().starts_with("cost: the devices have no price, so the least device time"));
+  request.training.price_per_hour = 2.5;
+  CHECK(plan(request).notes.empty());
+}
+
 TEST_CASE("nothing of the same ranks and schedule is better than the end with the least memory") {
   PlanRequest request = language_request("model:gpt2@h100", "h100x8", 16);
   limit_schedules(request);

@@ -106,6 +106,12 @@ Plan plan(const PlanRequest& asked) {
     const bool known = std::count(plan.notes.begin(), plan.notes.end(), note) > 0;
     if (!note.empty() && !known) plan.notes.push_back(note);
   }
+  const bool unpriced = !plan.front.empty() && !plan.front.front().dollars_step;
+  if (request.objective == Objective::cost && unpriced) {
+    plan.notes.emplace_back(
+        "cost: the devices have no price, so the least device time a step was looked for; give "
+        "--price, or a cluster whose devices have one");
+  }
   return plan;
 }
 
