@@ -27,9 +27,10 @@ def main(wheel, folder):
     for line in ("License-Expression: Apache-2.0", "Description-Content-Type: text/markdown",
                  "# Stageline in Python"):
         assert f"\n{line}\n" in about, f"PKG-INFO has no {line}"
-    # As deep as the build folder of the tree, whose objects ccache has.
+    # As deep as the build folder of the tree, and with its options: ccache then has the objects.
     run("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--disable-pip-version-check",
-        f"--config-settings=build-dir={sources / 'build/python'}", "--wheel-dir", folder, sources)
+        f"--config-settings=build-dir={sources / 'build/python'}",
+        "--config-settings=setup-args=-Dwerror=true", "--wheel-dir", folder, sources)
     (made,) = folder.glob("stageline-*.whl")
     assert made.name == pathlib.Path(wheel).name, f"{made.name} is not {pathlib.Path(wheel).name}"
     with zipfile.ZipFile(made) as one, zipfile.ZipFile(wheel) as other:
