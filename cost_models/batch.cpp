@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "cost_models/microbatch_fields.hpp"
 #include "sim/errors.hpp"
@@ -87,6 +88,8 @@ void keep_sum(const std::vector<Model>& measured, std::size_t i, Layer& layer) {
   if (is_sum) layer.backward = layer.input_grad + layer.weight_grad;
 }
 
+constexpr std::string_view batch_note = "Batch ";
+
 Origin estimated(Origin origin) {
   return origin == Origin::synthetic ? Origin::synthetic : Origin::estimated;
 }
@@ -112,9 +115,9 @@ Model in_proportion(const std::vector<Model>& measured, int batch) {
   }
   model.input = to_bytes(static_cast<double>(model.input.count) * factor, model.name);
   model.provenance.notes.push_back(
-      fmt::format("Batch {} is estimated: times and activations of batch {} in proportion; what a "
+      fmt::format("{}{} is estimated: times and activations of batch {} in proportion; what a "
                   "layer costs at any size is not known from one.",
-                  batch, model.batch));
+                  batch_note, batch, model.batch));
   model.batch = batch;
   model.whole = {};  // nobody ran it at that size
   return model;
@@ -261,11 +264,11 @@ std::string fit_note(const std::vector<Model>& measured, const LineFit& fit, int
   }
   const Residuals residuals = residuals_of(measured, fit);
   std::string note = fmt::format(
-      "Batch {} is {}: the least-squares line a + b·batch of every quantity over the batch sizes "
+      "{}{} is {}: the least-squares line a + b·batch of every quantity over the batch sizes "
       "{}; "
       "relative residual of forward and backward over {} layer{}: median {:.2f} %, worst {:.2f} "
       "%{}",
-      batch, batch < least || batch > most ? "extrapolated" : "interpolated", list,
+      batch_note, batch, batch < least || batch > most ? "extrapolated" : "interpolated", list,
       residuals.layers, residuals.layers == 1 ? "" : "s", residuals.median * 100,
       residuals.worst * 100,
       residuals.worst_layer.empty() ? "" : fmt::format(" (\"{}\")", residuals.worst_layer));
@@ -293,5 +296,7 @@ Model at_batch(const std::vector<Model>& measured, int batch) {
   model.provenance.origin = estimated(model.provenance.origin);
   return model;
 }
+
+bool is_on_batch(const std::string& note) { return note.starts_with(batch_note); }
 
 }  // namespace stageline

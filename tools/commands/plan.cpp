@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "cost_models/batch.hpp"
 #include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
 #include "sim/names.hpp"
@@ -183,14 +184,28 @@ class PlanProgressLine {
   bool shown_ = false;
 };
 
+// How the costs of the recommended size came about, where nobody measured them.
+std::vector<std::string> notes_on_size(const PlanRequest& request, const Plan& plan) {
+  if (!plan.recommended) return {};
+  const Candidate& candidate = plan.front[*plan.recommended].candidate;
+  std::vector<std::string> said;
+  for (const std::string& note :
+       read_setting(stageline::request_of(request.setting, candidate)).model.provenance.notes) {
+    if (is_on_batch(note)) said.push_back("→ " + note);
+  }
+  return said;
+}
+
 std::vector<std::string> notes_of_plan(const PlanFlags& flags, const Setting& setting,
-                                       const Plan& plan, bool interrupted) {
+                                       const PlanRequest& request, const Plan& plan,
+                                       bool interrupted) {
   std::vector<std::string> said = read_as_notes(flags.fixed[0]);
   const auto say = [&](const std::string& note) {
     if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
   };
   for (const std::string& note : notes(setting)) say(note);
   for (const std::string& note : plan.notes) say(note);
+  for (const std::string& note : notes_on_size(request, plan)) say(note);
   if (interrupted) {
     say("interrupted: what was found until then");
   } else if (plan.partial) {
@@ -281,7 +296,7 @@ int run_plan(const PlanFlags& flags) {
     throw Interrupted{"no candidate was found that fits, nothing was written", false};
   }
   const int answer = interrupted ? exit_code_after_signal() : plan.front.empty() ? 1 : 0;
-  const std::vector<std::string> said = notes_of_plan(flags, setting, plan, interrupted);
+  const std::vector<std::string> said = notes_of_plan(flags, setting, request, plan, interrupted);
   if (!common.json.empty()) write_file(common.json, plan_json(setting, request, plan, view, said));
   const bool drawn = any_picture(flags.svg) && !plan.front.empty();
   if (drawn) {

@@ -301,7 +301,7 @@ Json whole_from_one(std::int64_t most) {
 }
 
 Json type_of(const SettingRow& row) {
-  const Json some_text{{"type", "string"}, {"minLength", 1}};
+  Json some_text{{"type", "string"}, {"minLength", 1}};
   switch (row.form) {
     case text:
       return some_text;
