@@ -19,7 +19,8 @@ namespace stageline {
 /// Throws UsageError when batch < 1, or when the batch size of the trace is unknown.
 Model at_batch(const std::vector<Model>& measured, int batch);
 
-/// Whether this note of a model's provenance is at_batch()'s, on costs that nobody measured at that size.
+/// Whether this note of a model's provenance is at_batch()'s, on costs that nobody measured at that
+/// size.
 bool is_on_batch(const std::string& note);
 
 }  // namespace stageline

@@ -16,8 +16,8 @@ namespace {
 constexpr double memory_of_mean = 0.9;
 
 std::vector<at::Tensor> remember_average(const std::vector<at::Tensor>& mean,
-                                 const std::vector<at::Tensor>& before,
-                                 const std::vector<at::Tensor>& after) {
+                                         const std::vector<at::Tensor>& before,
+                                         const std::vector<at::Tensor>& after) {
   std::vector<at::Tensor> result;
   for (std::size_t i = 0; i < after.size(); ++i) {
     at::Tensor step = after[i] - before[i];

@@ -12,8 +12,8 @@ namespace stageline::executor {
 namespace {
 
 std::vector<at::Tensor> remember_weights(const std::vector<at::Tensor>&,
-                                 const std::vector<at::Tensor>& before,
-                                 const std::vector<at::Tensor>& after) {
+                                         const std::vector<at::Tensor>& before,
+                                         const std::vector<at::Tensor>& after) {
   std::vector<at::Tensor> last_step;
   for (std::size_t i = 0; i < after.size(); ++i) last_step.push_back(after[i] - before[i]);
   return last_step;

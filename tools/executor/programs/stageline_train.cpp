@@ -125,7 +125,8 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
         "a program has the length it has; name its --schedule to train as long as you like");
   }
   check_recipe(flags.recipe);
-  const std::vector<const Correction*> corrections = corrections_of(flags, common.at("weights").text);
+  const std::vector<const Correction*> corrections =
+      corrections_of(flags, common.at("weights").text);
   const SettingRequest question = request_of(common);
   const Setting setting = read_setting(question);
   const ScheduleSpec schedule = one_schedule(common);
