@@ -58,81 +58,83 @@ void set_partitions(Value value, Asked asked) {
   if (value.texts.size() > 1) asked.partitions = value.texts;
 }
 
-using enum SettingForm;
-using enum SettingOpens;
+using Form = SettingForm;
+using Opens = SettingOpens;
 using Of = SettingOf;
 
 // How the flags of a command say it, where it is not for all of them: case_flags.cpp.
 constexpr std::array rows{
     SettingRow{
-        "trace", file, trace, Of::schedule,
+        "trace", Form::file, Opens::trace, Of::schedule,
         "a trace file, model:NAME@DEVICE[,batch=N…] (a shape, a language model such as llama3-8b, or a "
         "config.json), uniform:…, or a bundled trace",
         "", 0, set_text<&SettingRequest::trace>, "TRACE"},
-    SettingRow{"schedule", text, nothing, Of::schedule, "NAME[:knob=value,…]; default: 1f1b"},
-    SettingRow{"schedules", texts, nothing, Of::schedule, "several to compare, or all"},
-    SettingRow{"program", text, nothing, Of::schedule,
+    SettingRow{"schedule", Form::text, Opens::nothing, Of::schedule,
+               "NAME[:knob=value,…]; default: 1f1b"},
+    SettingRow{"schedules", Form::texts, Opens::nothing, Of::schedule,
+               "several to compare, or all"},
+    SettingRow{"program", Form::text, Opens::nothing, Of::schedule,
                "run this program instead of a schedule: our own text or PyTorch's schedule CSV"},
     SettingRow{
-        "devices", counts, cluster, Of::schedule,
+        "devices", Form::counts, Opens::cluster, Of::schedule,
         "number of devices, or a sweep such as 2..16 or 2,4,8; default: all of the cluster, or 4",
         "", 4096, [](Value value, Asked asked) { asked.devices = value.counts; }},
     SettingRow{
-        "cluster", file, trace, Of::question,
+        "cluster", Form::file, Opens::trace, Of::question,
         "a cluster file or a bundled cluster, h100x8*4 for four such machines; default: that of "
         "model:NAME@DEVICE",
         "", 0, [](Value value, Asked asked) { asked.cluster.cluster = value.text(); }},
-    SettingRow{"link", text, cluster, Of::question,
+    SettingRow{"link", Form::text, Opens::cluster, Of::question,
                "equal devices with one full-duplex port each: 12GB/s,5us", "", 0,
                set_link<&ClusterRequest::link>},
-    SettingRow{"memory", text, cluster, Of::question,
+    SettingRow{"memory", Form::text, Opens::cluster, Of::question,
                "memory of each device, with its unit: 16GB; default: as the cluster says", "", 0,
                set_bytes<&ClusterRequest::memory>},
     SettingRow{
-        "reserve", text, cluster, Of::question,
+        "reserve", Form::text, Opens::cluster, Of::question,
         "memory of each device that training cannot use, for its context and communication buffers: "
         "2GB; default: as the cluster says",
         "", 0, set_bytes<&ClusterRequest::reserve>},
-    SettingRow{"host_link", text, cluster, Of::question,
+    SettingRow{"host_link", Form::text, Opens::cluster, Of::question,
                "a full-duplex link of each equal device to one host, for offloading: 16GB/s,5us",
                "", 0, set_link<&ClusterRequest::host_link>},
-    SettingRow{"host_memory", text, cluster, Of::question, "memory of that host: 256GB", "", 0,
-               set_bytes<&ClusterRequest::host_memory>},
-    SettingRow{"pair_overlap", number, cluster, Of::question,
+    SettingRow{"host_memory", Form::text, Opens::cluster, Of::question,
+               "memory of that host: 256GB", "", 0, set_bytes<&ClusterRequest::host_memory>},
+    SettingRow{"pair_overlap", Form::number, Opens::cluster, Of::question,
                "hidden share of the shorter op of an overlapped pair: 0 (default) to 1", "", 1,
                [](Value value, Asked asked) { asked.cluster.pair_overlap = value.number; }},
     SettingRow{
-        "microbatches", count, nothing, Of::row,
+        "microbatches", Form::count, Opens::nothing, Of::row,
         "micro-batches per step and pipeline (mini-batches where updates are asynchronous); default: 4 "
         "per device",
         "", most_samples_set, set_count<&SettingRequest::microbatches>},
     SettingRow{
-        "microbatch_size", count, trace, Of::row,
+        "microbatch_size", Form::count, Opens::trace, Of::row,
         "samples in a micro-batch; costs are scaled or interpolated to it; default: as in the trace",
         "", most_samples_set, set_count<&SettingRequest::microbatch_size>},
-    SettingRow{"profile_batch", count, trace, Of::question,
+    SettingRow{"profile_batch", Form::count, Opens::trace, Of::question,
                "samples in a mini-batch of a PipeDream profile, which does not record it", "",
                std::numeric_limits<int>::max(), set_count<&SettingRequest::profile_batch>, "batch"},
     SettingRow{
-        "steps", count, nothing, Of::row,
+        "steps", Form::count, Opens::nothing, Of::row,
         "steps to simulate; default: 1, or enough to reach a steady pace where updates are asynchronous",
         "", std::int64_t{1} << 20, set_count<&SettingRequest::steps>},
     SettingRow{
-        "partition", texts, trace, Of::schedule,
+        "partition", Form::texts, Opens::trace, Of::schedule,
         "balanced, by_device, uniform, blocks[:…], pipedream[:…], ppv:7[,…], "
         "simulated[:most=400][,blocks] (the best found by simulating as many cuts for each schedule), "
         "ranges 0-5,6-11,12-, last layers' names, or a Megatron layout or a file of one; default: "
         "balanced",
         "", 0, set_partitions},
     SettingRow{
-        "weights", word, nothing, Of::row,
+        "weights", Form::word, Opens::nothing, Of::row,
         "weight rule, instead of the schedule's: flush, stash, vertical_sync, double_buffer, latest",
         "flush stash vertical_sync double_buffer latest", 0,
         [](Value value, Asked asked) {
           asked.weights = parse_weight_rule(value.text(), value.what);
         }},
     SettingRow{
-        "messages", word, nothing, Of::question,
+        "messages", Form::word, Opens::nothing, Of::question,
         "async: SEND and RECV overlap with compute; blocking: they occupy the compute lane until both "
         "ends are done; batched: adjacent ones in the list start together; default: async, or as the "
         "program text says",
@@ -141,28 +143,30 @@ constexpr std::array rows{
           asked.messages = parse_messages(value.text(), value.what);
         }},
     SettingRow{
-        "within", text, nothing, Of::answer,
+        "within", Form::text, Opens::nothing, Of::answer,
         "recommend the least memory among schedules at most this much slower than the fastest; "
         "default: 1%"},
-    SettingRow{"timeline", yes, nothing, Of::answer, "every span, too"},
-    SettingRow{"tp", count, trace, Of::ranks, "tensor-parallel ranks that share each layer", "",
-               most_ranks_set, set_degree<&Degrees::tensor>},
-    SettingRow{"cp", count, trace, Of::ranks, "context-parallel ranks that share each sequence", "",
-               most_ranks_set, set_degree<&Degrees::context>},
-    SettingRow{"ep", count, trace, Of::ranks,
+    SettingRow{"timeline", Form::yes, Opens::nothing, Of::answer, "every span, too"},
+    SettingRow{"tp", Form::count, Opens::trace, Of::ranks,
+               "tensor-parallel ranks that share each layer", "", most_ranks_set,
+               set_degree<&Degrees::tensor>},
+    SettingRow{"cp", Form::count, Opens::trace, Of::ranks,
+               "context-parallel ranks that share each sequence", "", most_ranks_set,
+               set_degree<&Degrees::context>},
+    SettingRow{"ep", Form::count, Opens::trace, Of::ranks,
                "expert-parallel ranks, among the context- and data-parallel ones", "",
                most_ranks_set, set_degree<&Degrees::expert>},
-    SettingRow{"dp", count, trace, Of::ranks, "data-parallel replicas of the pipeline", "",
-               most_ranks_set, set_degree<&Degrees::data>},
-    SettingRow{"pp", count, trace, Of::ranks,
+    SettingRow{"dp", Form::count, Opens::trace, Of::ranks, "data-parallel replicas of the pipeline",
+               "", most_ranks_set, set_degree<&Degrees::data>},
+    SettingRow{"pp", Form::count, Opens::trace, Of::ranks,
                "pipeline ranks; default: the number of devices over the other degrees", "",
                most_ranks_set, set_degree<&Degrees::pipeline>},
-    SettingRow{"order", text, trace, Of::ranks,
+    SettingRow{"order", Form::text, Opens::trace, Of::ranks,
                "nesting of the ranks on the devices, neighbours first; default: tp-cp-ep-dp-pp", "",
                0,
                [](Value value, Asked asked) { asked.degrees.order = parse_order(value.text()); }},
     SettingRow{
-        "zero", word, trace, Of::ranks,
+        "zero", Form::word, Opens::trace, Of::ranks,
         "state divided among data-parallel ranks: 0 none, 1 optimizer, 2 gradients, too, which are then "
         "reduced in every backward, 3 weights, too (FSDP); default: 0",
         "0 1 2 3", 0,
@@ -170,45 +174,45 @@ constexpr std::array rows{
           asked.degrees.zero = parse_zero(value.text(), value.what);
         }},
     SettingRow{
-        "precision", text, trace, Of::ranks,
+        "precision", Form::text, Opens::trace, Of::ranks,
         "bytes of weights, gradients and optimizer state for each parameter; default: as the trace says",
         "", 0,
         [](Value value, Asked asked) { asked.degrees.precision = find_precision(value.text()); }},
     SettingRow{
-        "sharing", word, nothing, Of::question,
+        "sharing", Form::word, Opens::nothing, Of::question,
         "how transfers share a link: fifo, one after another, or fair, at once at max-min fair rates; "
         "default: fair with degrees, else fifo",
         "fifo fair", 0,
         [](Value value, Asked asked) { asked.sharing = parse_sharing(value.text(), value.what); }},
     SettingRow{
-        "collectives", text, cluster, Of::question,
+        "collectives", Form::text, Opens::cluster, Of::question,
         "algorithm of collectives: of all, or by group, such as tp=nvls,dp=ring; default: best, the one "
         "with the least time for the bytes and ranks",
         "", 0, set_text<&SettingRequest::collectives>},
     SettingRow{
-        "buckets", text, cluster, Of::question,
+        "buckets", Form::text, Opens::cluster, Of::question,
         "gradients that are reduced together while the last backward runs: ddp, megatron, or none, all "
         "of a stage behind it; default: megatron",
         "", 0, set_text<&SettingRequest::buckets>},
-    SettingRow{"sequence_parallel", yes, trace, Of::ranks,
+    SettingRow{"sequence_parallel", Form::yes, Opens::trace, Of::ranks,
                "tensor-parallel ranks share the norms' and dropouts' activations, too", "", 0,
                set_yes<&SettingRequest::sequence_parallel>},
-    SettingRow{"all_pipelines", yes, cluster, Of::question,
+    SettingRow{"all_pipelines", Form::yes, Opens::cluster, Of::question,
                "simulate every data-parallel replica, also where they are alike", "", 0,
                set_yes<&SettingRequest::all_pipelines>},
     SettingRow{
-        "calibration", text, trace, Of::question,
+        "calibration", Form::text, Opens::trace, Of::question,
         "a file of rates that `stageline calibrate` fitted to measured steps, for language models and "
         "the links; default: the built-in rates of the chip",
         "", 0, set_text<&SettingRequest::calibration>},
     SettingRow{
-        "slow", text, cluster, Of::question,
+        "slow", Form::text, Opens::cluster, Of::question,
         "what if devices or machines were slower: NAME:FACTOR[,…], such as gpu2:1.2 or host3:1.1 "
         "(compute there takes as many times as long), or gpu*:1.05; the model is cut anew for them: "
         "--partition keeps a cut",
         "", 0, [](Value value, Asked asked) { asked.slow = parse_slow(value.text(), value.what); }},
     SettingRow{
-        "device_order", word, cluster, Of::question,
+        "device_order", Form::word, Opens::cluster, Of::question,
         "given: stages on the devices in the order of the cluster; search: in the order of unequal "
         "devices (with degrees, of machines) with the fastest step, by simulating up to 720 orders a "
         "schedule; default: given",
@@ -217,7 +221,7 @@ constexpr std::array rows{
           asked.device_order = one_of(all_device_orderings, value.text(), value.what);
         }},
     SettingRow{
-        "recompute", text, nothing, Of::row,
+        "recompute", Form::text, Opens::nothing, Of::row,
         "what each backward has computed again, by any schedule: none, selective (attention's scores), "
         "every:N (blocks of N layers; every:1 is what Megatron calls full) or full (the stage as one "
         "block), for all stages or after @ for some, or for some layers of the model: "
@@ -230,7 +234,7 @@ constexpr std::array rows{
           asked.recomputation.start = start;
         }},
     SettingRow{
-        "recompute_start", word, nothing, Of::row,
+        "recompute_start", Form::word, Opens::nothing, Of::row,
         "early: recompute while the output gradient is on its way; late: when it is there (default: "
         "early, or as the program text says)",
         "early late", 0,
@@ -238,7 +242,7 @@ constexpr std::array rows{
           asked.recomputation.start = parse_recompute_start(value.text(), value.what);
         }},
     SettingRow{
-        "offload", text, nothing, Of::row,
+        "offload", Form::text, Opens::nothing, Of::row,
         "copy stashes to the host until their backward, by any schedule: none, all, or stages such as "
         "@0,2-3; default: as the schedule does",
         "", 0,
@@ -248,35 +252,35 @@ constexpr std::array rows{
           asked.offloading.ahead = ahead;
         }},
     SettingRow{
-        "prefetch", count, nothing, Of::row,
+        "prefetch", Form::count, Opens::nothing, Of::row,
         "how many compute ops before its backward an offloaded stash is copied back; default: 2",
         "", most_samples_set,
         [](Value value, Asked asked) { asked.offloading.ahead = value.count(); }},
     SettingRow{
-        "tokens", amount, nothing, Of::training,
+        "tokens", Form::amount, Opens::nothing, Of::training,
         "of a language model: GPU-hours, days and cost of training on so many tokens: 15T, 300B, 1e12"},
-    SettingRow{"price", number, nothing, Of::training,
+    SettingRow{"price", Form::number, Opens::nothing, Of::training,
                "US dollars for an hour of one device; default: as the cluster says", "", 1'000'000},
-    SettingRow{"perturb", text, cluster, Of::chance,
+    SettingRow{"perturb", Form::text, Opens::cluster, Of::chance,
                "a file of perturbations (stageline-perturbation 1)"},
     SettingRow{
-        "jitter", text, cluster, Of::chance,
+        "jitter", Form::text, Opens::cluster, Of::chance,
         "every op takes a random multiple of its time: the coefficient of variation (5%), or \"measured\"; "
         "\",transfers\" behind it: messages, too"},
     SettingRow{
-        "sometimes_slow", text, cluster, Of::chance,
+        "sometimes_slow", Form::text, Opens::cluster, Of::chance,
         "a device or link that is slower in a share of the scenarios: gpu2:1.2@0.1, links:1.5@0.05; "
         "whatif takes a device also by --slow"},
-    SettingRow{"pause", text, cluster, Of::chance,
+    SettingRow{"pause", Form::text, Opens::cluster, Of::chance,
                "STEPS:TIME: in one of so many steps of a device a pause of TIME (100:50ms)"},
-    SettingRow{"scenarios", count, nothing, Of::chance, "how many", "",
+    SettingRow{"scenarios", Form::count, Opens::nothing, Of::chance, "how many", "",
                std::numeric_limits<int>::max()},
-    SettingRow{"seed", text, nothing, Of::chance, "of the random numbers; default: 1"},
+    SettingRow{"seed", Form::text, Opens::nothing, Of::chance, "of the random numbers; default: 1"},
     SettingRow{
-        "freeze", yes, nothing, Of::chance,
+        "freeze", Form::yes, Opens::nothing, Of::chance,
         "where links are shared, keep the order in which they serve transfers: faster, and the error is "
         "reported"},
-    SettingRow{"scenario", count, nothing, Of::chance,
+    SettingRow{"scenario", Form::count, Opens::nothing, Of::chance,
                "the number of one scenario of a sweep, from 0", "",
                std::numeric_limits<int>::max()},
 };
@@ -303,23 +307,23 @@ Json whole_from_one(std::int64_t most) {
 Json type_of(const SettingRow& row) {
   Json some_text{{"type", "string"}, {"minLength", 1}};
   switch (row.form) {
-    case text:
+    case Form::text:
       return some_text;
-    case word:
+    case Form::word:
       return {{"enum", words_in(row.words)}};
-    case file:
+    case Form::file:
       return {{"anyOf", Json::array({some_text, Json{{"type", "object"}}})}};
-    case texts:
+    case Form::texts:
       return list_or_one(some_text);
-    case count:
+    case Form::count:
       return whole_from_one(row.most);
-    case counts:
+    case Form::counts:
       return list_or_one(whole_from_one(row.most));
-    case number:
+    case Form::number:
       return {{"type", "number"}, {"minimum", 0}, {"maximum", row.most}};
-    case yes:
+    case Form::yes:
       return {{"type", "boolean"}};
-    case amount:
+    case Form::amount:
       return {{"anyOf", Json::array({Json{{"type", "number"}}, some_text})}};
   }
   return {};
