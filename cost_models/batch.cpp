@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "cost_models/microbatch_fields.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "cost_models/tied_weights.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

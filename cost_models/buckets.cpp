@@ -7,9 +7,9 @@
 #include <array>
 #include <cmath>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/checked.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
 
 namespace stageline {
 namespace {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "cost_models/state_bytes.hpp"
+#include "sim/base/units.hpp"
 #include "sim/model.hpp"
 #include "sim/placement.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/degrees.hpp"
 #include "sim/model.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

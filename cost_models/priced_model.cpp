@@ -11,7 +11,7 @@
 #include "cost_models/roofline.hpp"
 #include "cost_models/spec.hpp"
 #include "cost_models/transformers/language_spelling.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "cost_models/roofline.hpp"
+#include "sim/base/units.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

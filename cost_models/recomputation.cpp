@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/names.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/names.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

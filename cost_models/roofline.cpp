@@ -9,7 +9,7 @@
 
 #include "cost_models/pricing.hpp"
 #include "cost_models/slices.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

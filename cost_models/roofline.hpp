@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cost_models/shapes/shapes.hpp"
+#include "sim/base/units.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

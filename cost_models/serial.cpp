@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cost_models/tied_weights.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/rates.hpp"
 
 namespace stageline {

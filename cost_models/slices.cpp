@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cost_models/microbatch_fields.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

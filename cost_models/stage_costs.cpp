@@ -7,8 +7,8 @@
 
 #include "cost_models/handover.hpp"
 #include "cost_models/memory/op_memory.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/rates.hpp"
 
 namespace stageline {

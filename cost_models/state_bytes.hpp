@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/units.hpp"
 #include "sim/degrees.hpp"
 #include "sim/model.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "schedulers/scheduler.hpp"
-#include "sim/nearest.hpp"
+#include "sim/base/nearest.hpp"
 
 namespace stageline {
 namespace {

@@ -39,7 +39,7 @@
 #include "schedulers/parts/backward_first.hpp"
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

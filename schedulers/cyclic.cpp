@@ -1,6 +1,6 @@
 // One round, the same for every micro-batch: of each device F, I and W of its stages once, in the
 // best order found for these costs under a limit of stashes or bytes
-// (schedulers/parts/cyclic_order.hpp). What decides over long steps is the period of the round;
+// (schedulers/search/cyclic_order.hpp). What decides over long steps is the period of the round;
 // `stageline bound` names it beside the shortest that the limit allows. At both ends of a step
 // rounds miss the ops of micro-batches that are not there.
 //
@@ -21,10 +21,10 @@
 //   1 |  001122      aaaA  bbbB33cccC44   55dddD eeeE66fffF77     gggG hhhH
 //   2 |    0011   aaa22 bbbAB ccc33C   44ddd55eeeDE fff66F   77ggg  hhhGH
 //   3 |      00aaaA11bbbB22cccC    33dddD44eeeE55fffF    66gggG77hhhH
-#include "schedulers/parts/cyclic_order.hpp"
 #include "schedulers/parts/placement_knobs.hpp"
 #include "schedulers/parts/stash_limit.hpp"
 #include "schedulers/scheduler.hpp"
+#include "schedulers/search/cyclic_order.hpp"
 
 namespace stageline {
 namespace {

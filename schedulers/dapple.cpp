@@ -27,7 +27,7 @@
 #include "schedulers/parts/in_turn.hpp"
 #include "schedulers/parts/memory_trial.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -14,7 +14,7 @@
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/parts/dual_lanes.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -42,7 +42,7 @@
 #include "schedulers/parts/list_schedule.hpp"
 #include "schedulers/parts/priorities.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -22,7 +22,7 @@
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/parts/looped_turns.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

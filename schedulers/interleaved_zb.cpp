@@ -25,8 +25,8 @@
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/parts/looped_turns.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

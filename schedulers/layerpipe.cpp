@@ -24,8 +24,8 @@
 
 #include "schedulers/partition/chain_cut.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"
 

@@ -20,7 +20,7 @@
 #include "schedulers/parts/building_block.hpp"
 #include "schedulers/parts/unrolled_block.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/program.hpp"
 
 namespace stageline {

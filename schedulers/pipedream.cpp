@@ -28,9 +28,9 @@
 #include <numeric>
 
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

@@ -22,11 +22,11 @@
 #include "schedulers/partition/chain_cut.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/analysis/memory.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 #include "sim/interference.hpp"
 #include "sim/lower/passes.hpp"
-#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "schedulers/order.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "schedulers/aliases.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

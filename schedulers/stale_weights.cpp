@@ -28,7 +28,7 @@
 //   1 |  00aa11bb22cc33dd44ee
 #include "schedulers/order.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,7 @@
 // device does. In shares of a device (two chunks) it holds floor((p+2)/2), where 1F1B holds p; a
 // chunk counts until its W has ended. The order of F and I is the block's and W fills what is left,
 // unless for the costs at hand another order is found that is shorter
-// (schedulers/parts/v_search.hpp). (Second chunk's ops are drawn as the first's.)
+// (schedulers/search/v_search.hpp). (Second chunk's ops are drawn as the first's.)
 //
 // figure: devices 4, microbatches 8, F 1, I 1, W 1
 //   0 |012    0a13bA2B4acA3C5bdB4D6ceC5E7dfD6gFeGE7hfHgFG hH
@@ -11,8 +11,8 @@
 //   2 |  01 0 12 a2A3abA3B4bcB4C5cdC5D6deD6E7efE7gfFghGFhGHH
 //   3 |   0011  22aaA3A3bbB4B4ccC5C5ddD6D6eeE7E7ffggFFhhGGHH
 #include "schedulers/parts/building_block.hpp"
-#include "schedulers/parts/v_search.hpp"
 #include "schedulers/scheduler.hpp"
+#include "schedulers/search/v_search.hpp"
 
 namespace stageline {
 namespace {

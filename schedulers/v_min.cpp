@@ -2,7 +2,7 @@
 // chunks a device in a V, from the building block that keeps chunks as short a time as can be. In
 // shares of a device (two chunks) it holds floor((p+4)/3), where 1F1B holds p; a chunk counts until
 // its W has ended. The order of F and I is the block's and W fills what is left, unless
-// for the costs at hand another order is found that is shorter (schedulers/parts/v_search.hpp).
+// for the costs at hand another order is found that is shorter (schedulers/search/v_search.hpp).
 //
 // figure: devices 4, microbatches 8, F 1, I 1, W 1
 //   0 |01     0a2A  1baB3A2cbC4B3dcD5C4edE6D5feF7E6gfGF 7hgHG   hH
@@ -10,8 +10,8 @@
 //   2 |  0  0  1 a1Aa2Ab2Bb3Bc3Cc4Cd4Dd5De5Ee6Ef6Ff7Fg7GgG hH hH
 //   3 |   00    11aaAA22bbBB33ccCC44ddDD55eeEE66ffFF77ggGG  hhHH
 #include "schedulers/parts/building_block.hpp"
-#include "schedulers/parts/v_search.hpp"
 #include "schedulers/scheduler.hpp"
+#include "schedulers/search/v_search.hpp"
 
 namespace stageline {
 namespace {

@@ -10,12 +10,12 @@
 //   so that all devices idle alike
 //   where a shorter order is possible, branch and bound over so many states (order_beam.hpp)
 //   of the best of these, other counts, a device at a time, until none helps
-//   of the best three orders, other places for single ops (schedulers/parts/order_climb.hpp)
+//   of the best three orders, other places for single ops (schedulers/search/order_climb.hpp)
 //
 // and the one with the shortest device span is kept, then of these the one that ends first. With
 // several stages a device (placement=looped or v), bounds on what each stage has in flight take the
 // place of counts by device; beside them, for loops the order of interleaved 1F1B is tried, for two
-// stages in a V every building block (schedulers/parts/v_search.hpp).
+// stages in a V every building block (schedulers/search/v_search.hpp).
 //
 // figure: stages 4, microbatches 8, F 2, I 3, W 1
 //   0 |00112233         aaaA44bbbB55cccC66dddD77eeeE fffF gggG hhhH
@@ -31,16 +31,16 @@
 #include "schedulers/zb_auto.hpp"
 
 #include "schedulers/parts/building_block.hpp"
-#include "schedulers/parts/cyclic_order.hpp"
 #include "schedulers/parts/interleaved_plan.hpp"
-#include "schedulers/parts/list_candidates.hpp"
 #include "schedulers/parts/memory_trial.hpp"
 #include "schedulers/parts/placement_knobs.hpp"
 #include "schedulers/parts/stash_limit.hpp"
-#include "schedulers/parts/v_search.hpp"
 #include "schedulers/parts/warm_up.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
+#include "schedulers/search/cyclic_order.hpp"
+#include "schedulers/search/list_candidates.hpp"
+#include "schedulers/search/v_search.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,7 @@
 // zb_auto's search, for those who want to know how good its order is.
 #pragma once
 
-#include "schedulers/parts/order_search.hpp"
+#include "schedulers/search/order_search.hpp"
 
 namespace stageline {
 

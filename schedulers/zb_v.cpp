@@ -3,7 +3,7 @@
 // No bubble inside a device's span for F = I = W, with 2p chunks on a device: p shares, as 1F1B's
 // first device holds. A chunk counts until its W has ended. W fills what F and I leave,
 // unless for the costs at hand another order is found that is shorter
-// (schedulers/parts/v_search.hpp).
+// (schedulers/search/v_search.hpp).
 //
 // figure: devices 4, microbatches 8, F 1, I 1, W 1
 //   0 |01234560aA1bB2cC3daD7A4ebEB5fcFC6gdGD7heHfEgFhGH
@@ -11,8 +11,8 @@
 //   2 |  01203142aA3baB5A4cbC6B5dcD7C6edED7fegfhgFhEGFHGH
 //   3 |   00112233aaA4A4bbB5B5ccC6C6ddD7D7eeffgghhEEFFGGHH
 #include "schedulers/parts/building_block.hpp"
-#include "schedulers/parts/v_search.hpp"
 #include "schedulers/scheduler.hpp"
+#include "schedulers/search/v_search.hpp"
 
 namespace stageline {
 namespace {

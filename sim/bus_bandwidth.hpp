@@ -3,9 +3,9 @@
 
 #include <optional>
 
+#include "sim/base/units.hpp"
 #include "sim/measured_collective.hpp"
 #include "sim/model.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

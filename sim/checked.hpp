@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "sim/base/units.hpp"
 #include "sim/degrees.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/units.hpp"
 #include "sim/measured_collective.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

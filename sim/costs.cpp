@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/index.hpp"
 #include "sim/checked.hpp"
-#include "sim/index.hpp"
 
 namespace stageline {
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
 #include "sim/placement.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "sim/pages.hpp"
-#include "sim/request_queue.hpp"
+#include "sim/base/pages.hpp"
+#include "sim/base/request_queue.hpp"
 
 namespace stageline {
 namespace {

@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/task_graph.hpp"
 #include "sim/timeline.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <queue>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "sim/base/units.hpp"
 #include "sim/model.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/graph.hpp"
-#include "sim/index.hpp"
 
 namespace stageline {
 

@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

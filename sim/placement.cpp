@@ -7,8 +7,8 @@
 #include <cmath>
 #include <map>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/stash_readers.hpp"
 
 namespace stageline {

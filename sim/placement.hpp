@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/model.hpp"
 #include "sim/op.hpp"
 

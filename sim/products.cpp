@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/rules.hpp"
 
 namespace stageline {

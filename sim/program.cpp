@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/problem.hpp"
 
 namespace stageline {

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
+#include "sim/base/units.hpp"
 #include "sim/cluster.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

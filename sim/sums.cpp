@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/stash_readers.hpp"
 
 namespace stageline {

@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/units.hpp"
 #include "sim/costs.hpp"
-#include "sim/errors.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/op.hpp"
 #include "sim/program.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
+#include "sim/base/index.hpp"
 #include "sim/engine.hpp"
-#include "sim/index.hpp"
 #include "sim/pile_sorter.hpp"
 #include "sim/rules.hpp"
 #include "sim/wire_table.hpp"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/block_allocator.hpp"
+#include "sim/base/block_allocator.hpp"
+#include "sim/base/units.hpp"
 #include "sim/op.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/op.hpp"
 #include "sim/rules.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/random_program.hpp"
 #include "tests/specs.hpp"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/op.hpp"
 #include "tests/synchronous.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/synchronous.hpp"
 
 namespace stageline::closed_forms_directions_tests {

@@ -7,8 +7,9 @@
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/metrics.hpp"
 #include "sim/analysis/versions.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/deadlock.hpp"
 #include "tests/make.hpp"
 
 namespace stageline::closed_forms_pairs_tests {

@@ -7,8 +7,8 @@
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/steady_state.hpp"
 #include "sim/analysis/versions.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 
 namespace stageline::closed_forms_papers_tests {

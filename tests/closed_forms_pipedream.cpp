@@ -7,7 +7,7 @@
 
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/versions.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 
 namespace stageline::closed_forms_pipedream_tests {

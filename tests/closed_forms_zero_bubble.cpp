@@ -8,8 +8,8 @@
 
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/metrics.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/sizes.hpp"
 #include "tests/specs.hpp"

@@ -1,16 +1,16 @@
 // Is a round's period the pace of a long step, is no other round faster where all of them are
 // tried, and is the bound below every one?
-#include "schedulers/parts/cyclic_order.hpp"
+#include "schedulers/search/cyclic_order.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "schedulers/parts/cyclic_period.hpp"
+#include "schedulers/search/cyclic_period.hpp"
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/metrics.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/thorough.hpp"
 

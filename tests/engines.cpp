@@ -5,7 +5,7 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dag_shortest_paths.hpp>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/brute_force.hpp"
 #include "tests/make.hpp"
 #include "tests/random_program.hpp"

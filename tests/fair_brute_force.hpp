@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/base/index.hpp"
 #include "sim/engine.hpp"
 #include "sim/fair/rated_work.hpp"
-#include "sim/index.hpp"
 
 namespace stageline::test {
 

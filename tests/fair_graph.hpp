@@ -5,8 +5,8 @@
 #include <numeric>
 #include <random>
 
+#include "sim/base/index.hpp"
 #include "sim/engine.hpp"
-#include "sim/index.hpp"
 
 namespace stageline::test {
 

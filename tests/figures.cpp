@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/text/figure.hpp"
 #include "tests/make.hpp"
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "sim/analysis/metrics.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"

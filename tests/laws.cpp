@@ -5,7 +5,7 @@
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/metrics.hpp"
 #include "sim/analysis/versions.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/reference.hpp"
 #include "tests/specs.hpp"

@@ -1,7 +1,7 @@
 // Is the list scheduler's time the simulator's, does it keep its limits, and does it always finish?
 #include "schedulers/parts/list_schedule.hpp"
 #include "schedulers/parts/memory_trial.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "sim/analysis/memory.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/sizes.hpp"
 #include "tests/specs.hpp"

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "schedulers/scheduler.hpp"
+#include "sim/base/index.hpp"
 #include "sim/engine.hpp"
-#include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/problem.hpp"
 

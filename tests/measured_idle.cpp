@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 

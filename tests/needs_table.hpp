@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/program.hpp"
 
 namespace stageline::test {

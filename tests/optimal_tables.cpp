@@ -7,10 +7,10 @@
 #include <fstream>
 #include <functional>
 
-#include "schedulers/parts/device_bound.hpp"
-#include "schedulers/parts/order_climb.hpp"
+#include "schedulers/search/device_bound.hpp"
+#include "schedulers/search/order_climb.hpp"
 #include "schedulers/zb_auto.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"

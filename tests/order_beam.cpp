@@ -1,16 +1,16 @@
 // Branch and bound over orders: does it find the shortest one, and is what it proves true? Against
 // every order there is, of small steps, and against proved optima.
-#include "schedulers/parts/order_beam.hpp"
+#include "schedulers/search/order_beam.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "schedulers/parts/device_bound.hpp"
-#include "schedulers/parts/order_climb.hpp"
-#include "schedulers/parts/stash_bound.hpp"
-#include "sim/index.hpp"
+#include "schedulers/search/device_bound.hpp"
+#include "schedulers/search/order_climb.hpp"
+#include "schedulers/search/stash_bound.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/thorough.hpp"
 

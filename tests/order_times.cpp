@@ -1,12 +1,12 @@
 // Is an order that is timed again after a change timed as if for the first time?
-#include "schedulers/parts/order_times.hpp"
+#include "schedulers/search/order_times.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 

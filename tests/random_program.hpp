@@ -7,7 +7,7 @@
 #include <map>
 #include <random>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/reference.hpp"
 
 namespace stageline::test {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "sim/base/index.hpp"
 #include "sim/costs.hpp"
-#include "sim/index.hpp"
 #include "tests/needs_table.hpp"
 
 namespace stageline::test {

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
+#include "sim/base/index.hpp"
 #include "sim/engine.hpp"
-#include "sim/index.hpp"
 #include "tests/reference.hpp"
 
 namespace stageline::test {

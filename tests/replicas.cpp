@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/base/index.hpp"
 #include "sim/engine.hpp"
-#include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
 
 namespace stageline::test {

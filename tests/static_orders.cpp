@@ -2,8 +2,8 @@
 // independent simulation agree, and do they say what does not suit?
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/reference.hpp"
 #include "tests/synchronous.hpp"
 

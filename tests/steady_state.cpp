@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/needs_table.hpp"
 #include "tests/specs.hpp"

@@ -3,7 +3,7 @@
 // no code with sim/lower/compile.cpp and sim/engine.cpp.
 #pragma once
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/rules.hpp"
 #include "tests/reference.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/metrics.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 
 namespace stageline::test::equal_stages {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/errors.hpp"
 #include "sim/engine.hpp"
-#include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/program.hpp"
 

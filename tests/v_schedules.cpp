@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "schedulers/parts/building_block.hpp"
-#include "schedulers/parts/order_climb.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "schedulers/search/order_climb.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/sizes.hpp"
 #include "tests/specs.hpp"

@@ -1,7 +1,7 @@
 // Where zlib is not built in: gzip data are refused.
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "traces/gzip.hpp"
 
 namespace stageline {

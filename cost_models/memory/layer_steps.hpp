@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cost_models/memory/moments.hpp"
+#include "sim/base/units.hpp"
 #include "sim/costs.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -6,7 +6,7 @@
 
 #include "cost_models/memory/layer_steps.hpp"
 #include "cost_models/memory/moments.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

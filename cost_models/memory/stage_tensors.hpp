@@ -7,7 +7,7 @@
 
 #include "cost_models/memory/moments.hpp"
 #include "cost_models/memory/op_memory.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/model.hpp"
 #include "sim/placement.hpp"
 

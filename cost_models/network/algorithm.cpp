@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/base/errors.hpp"
 #include "sim/bus_bandwidth.hpp"
-#include "sim/errors.hpp"
 
 namespace stageline {
 

@@ -10,9 +10,9 @@
 
 #include "cost_models/network/chips.hpp"
 #include "cost_models/network/nccl.hpp"
+#include "sim/base/units.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

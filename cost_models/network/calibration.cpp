@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/errors.hpp"
 #include "sim/bus_bandwidth.hpp"
-#include "sim/errors.hpp"
 
 namespace stageline {
 namespace {

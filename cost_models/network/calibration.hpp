@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/model.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

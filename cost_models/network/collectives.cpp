@@ -9,10 +9,10 @@
 #include <limits>
 #include <set>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/names.hpp"
 #include "sim/bus_bandwidth.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/names.hpp"
 
 namespace stageline {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "cost_models/network/chips.hpp"
+#include "sim/base/units.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

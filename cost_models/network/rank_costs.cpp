@@ -7,7 +7,7 @@
 
 #include "cost_models/handover.hpp"
 #include "cost_models/network/op_times.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

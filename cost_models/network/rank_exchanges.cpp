@@ -9,7 +9,7 @@
 #include "cost_models/network/op_times.hpp"
 #include "cost_models/state_bytes.hpp"
 #include "cost_models/tied_weights.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

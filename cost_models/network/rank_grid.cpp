@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/names.hpp"
 #include "sim/checked.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/names.hpp"
 
 namespace stageline {
 namespace {

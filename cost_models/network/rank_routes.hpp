@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cost_models/network/rank_grid.hpp"
+#include "sim/base/index.hpp"
 #include "sim/cluster.hpp"
 #include "sim/degrees.hpp"
-#include "sim/index.hpp"
 #include "sim/routes.hpp"
 
 namespace stageline {

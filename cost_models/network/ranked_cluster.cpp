@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "cost_models/buckets.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/checked.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
 #include "sim/op.hpp"
 #include "sim/rates.hpp"
 

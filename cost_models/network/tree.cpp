@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "cost_models/network/algorithm.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

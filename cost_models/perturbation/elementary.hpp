@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sim/bits.hpp"
+#include "sim/base/bits.hpp"
 
 namespace stageline {
 namespace elementary {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/task_graph.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -10,9 +10,9 @@
 #include "cost_models/perturbation/elementary.hpp"
 #include "cost_models/perturbation/normal.hpp"
 #include "cost_models/perturbation/perturbation.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/batch/philox.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
 #include "sim/program.hpp"
 
 namespace stageline {

@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "cost_models/perturbation/perturbation.hpp"
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

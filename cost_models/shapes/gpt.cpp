@@ -31,7 +31,7 @@
 #include <utility>
 
 #include "cost_models/shapes/primitives.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "cost_models/shapes/primitives.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "cost_models/transformers/json_file.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -12,7 +12,7 @@
 #include <cctype>
 
 #include "cost_models/transformers/hugging_face_keys.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

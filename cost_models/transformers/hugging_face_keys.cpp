@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cost_models/transformers/json_file.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

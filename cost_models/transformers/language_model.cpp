@@ -12,8 +12,8 @@
 #include "cost_models/pricing.hpp"
 #include "cost_models/slices.hpp"
 #include "cost_models/transformers/language_layers.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

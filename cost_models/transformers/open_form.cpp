@@ -6,7 +6,7 @@
 
 #include "cost_models/spec.hpp"
 #include "cost_models/transformers/config.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -31,8 +31,8 @@
 
 #include "schedulers/partition/boundaries.hpp"
 #include "schedulers/partition/cuts.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

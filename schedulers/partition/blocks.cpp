@@ -21,9 +21,9 @@
 
 #include "schedulers/partition/cuts.hpp"
 #include "schedulers/partition/transformer_blocks.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

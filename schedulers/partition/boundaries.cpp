@@ -7,8 +7,8 @@
 
 #include "schedulers/partition/cuts.hpp"
 #include "schedulers/partition/pipedream.hpp"
+#include "sim/base/index.hpp"
 #include "sim/checked.hpp"
-#include "sim/index.hpp"
 
 namespace stageline {
 namespace {

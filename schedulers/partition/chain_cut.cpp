@@ -36,8 +36,8 @@
 #include <tuple>
 
 #include "schedulers/partition/cuts.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

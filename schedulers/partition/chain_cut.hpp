@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/op.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

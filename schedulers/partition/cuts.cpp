@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "schedulers/partition/device_loads.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "schedulers/partition/cuts.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

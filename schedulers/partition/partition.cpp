@@ -6,8 +6,8 @@
 
 #include "schedulers/partition/cuts.hpp"
 #include "schedulers/partition/megatron.hpp"
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

@@ -10,9 +10,9 @@
 #include <stdexcept>
 
 #include "schedulers/partition/cuts.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

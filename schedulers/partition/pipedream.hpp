@@ -36,9 +36,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/model.hpp"
 #include "sim/rates.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "schedulers/partition/pipedream_level.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

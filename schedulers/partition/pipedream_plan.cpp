@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "schedulers/partition/pipedream_level.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "schedulers/partition/pipedream_level.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "schedulers/partition/cuts.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

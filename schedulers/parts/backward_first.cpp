@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "schedulers/order.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

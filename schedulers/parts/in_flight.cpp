@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "schedulers/parts/stage_times.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

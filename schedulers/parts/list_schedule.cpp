@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "schedulers/parts/stage_times.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/analysis/memory.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/interference.hpp"
 #include "sim/lower/passes.hpp"
 

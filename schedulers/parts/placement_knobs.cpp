@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include "schedulers/parts/chunks.hpp"
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

@@ -1,6 +1,6 @@
 #include "schedulers/parts/stage_times.hpp"
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/problem.hpp"
 
 namespace stageline {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "schedulers/parts/memory_trial.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -1,9 +1,9 @@
 // Which part of an op is blocking collectives.
 #pragma once
 
+#include "sim/base/units.hpp"
 #include "sim/costs.hpp"
 #include "sim/op.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/analysis/memory.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 

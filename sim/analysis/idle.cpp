@@ -24,7 +24,7 @@
 #include "sim/analysis/measured_idle.hpp"
 #include "sim/analysis/metrics.hpp"
 #include "sim/analysis/what_if.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

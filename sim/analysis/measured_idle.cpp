@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/costs.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
 
 namespace stageline {

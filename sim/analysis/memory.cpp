@@ -10,7 +10,7 @@
 #include "sim/analysis/memory_changes.hpp"
 #include "sim/analysis/memory_tables.hpp"
 #include "sim/analysis/unit_workspace.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/sums.hpp"
 
 namespace stageline {

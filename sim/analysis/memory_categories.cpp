@@ -1,7 +1,7 @@
 // Sorts what the account holds into categories.
 #include "sim/analysis/memory_categories.hpp"
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 

@@ -5,7 +5,7 @@
 
 #include "sim/analysis/blocking_time.hpp"
 #include "sim/analysis/versions.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/index.hpp"
 #include "sim/costs.hpp"
-#include "sim/index.hpp"
 #include "sim/program.hpp"
 #include "sim/rules.hpp"
 #include "sim/wire_table.hpp"

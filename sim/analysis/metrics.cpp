@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "sim/analysis/rhythm.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/text/words.hpp"
 
 namespace stageline {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "sim/analysis/steady_state.hpp"
+#include "sim/base/units.hpp"
 #include "sim/program.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

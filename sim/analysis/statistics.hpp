@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 
 namespace stageline {
 

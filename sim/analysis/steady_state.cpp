@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

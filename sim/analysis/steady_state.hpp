@@ -16,10 +16,10 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/engine.hpp"
 #include "sim/op.hpp"
 #include "sim/task_graph.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

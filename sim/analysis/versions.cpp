@@ -6,7 +6,7 @@
 #include <map>
 
 #include "sim/analysis/weight_copies.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

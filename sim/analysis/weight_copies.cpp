@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "sim/base/index.hpp"
 #include "sim/costs.hpp"
 #include "sim/engine.hpp"
-#include "sim/index.hpp"
 
 namespace stageline {
 namespace {

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <tuple>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/batch/versions.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
 
 namespace stageline {
 

@@ -7,9 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/engine.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/check/hazards.hpp"
 #include "sim/check/lint_findings.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"

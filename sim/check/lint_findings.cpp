@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/text/figure.hpp"
 
 namespace stageline {

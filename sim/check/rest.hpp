@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/index.hpp"
 #include "sim/check/check.hpp"
-#include "sim/index.hpp"
 
 namespace stageline {
 

@@ -1,8 +1,8 @@
 // A finding's names and place, and the first of them thrown.
 #include <fmt/format.h>
 
+#include "sim/base/errors.hpp"
 #include "sim/check/check.hpp"
-#include "sim/errors.hpp"
 #include "sim/text/figure.hpp"
 
 namespace stageline {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 
 namespace stageline {
 

@@ -2,7 +2,7 @@
 // of an op beside communication.
 #pragma once
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 
 namespace stageline {
 

@@ -11,13 +11,13 @@
 #include <cassert>
 #include <cmath>
 
+#include "sim/base/index.hpp"
+#include "sim/base/pages.hpp"
 #include "sim/engine.hpp"
 #include "sim/fair/event_queue.hpp"
 #include "sim/fair/max_min.hpp"
 #include "sim/fair/narrowest.hpp"
 #include "sim/fair/rated_work.hpp"
-#include "sim/index.hpp"
-#include "sim/pages.hpp"
 
 namespace stageline {
 namespace {

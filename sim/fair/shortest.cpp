@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/base/index.hpp"
 #include "sim/engine.hpp"
-#include "sim/index.hpp"
 
 namespace stageline {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/op_time.hpp"
 
 namespace stageline {

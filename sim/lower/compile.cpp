@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/lower/lowering.hpp"
 
 namespace stageline {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/deadlock.hpp"
 #include "sim/lower/lowering.hpp"
 
 namespace stageline {

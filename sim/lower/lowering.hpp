@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/lower/charges.hpp"
 #include "sim/lower/patterns.hpp"
 #include "sim/lower/standstill.hpp"

@@ -8,8 +8,9 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/base/errors.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/engine.hpp"
-#include "sim/errors.hpp"
 #include "sim/lower/rewriting.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"

@@ -7,9 +7,9 @@
 #include <limits>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/lower/standstill.hpp"
 #include "sim/rules.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/program.hpp"
 
 namespace stageline {

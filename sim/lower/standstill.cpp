@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/text/figure.hpp"
 
 namespace stageline {

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/rules.hpp"
 
 namespace stageline {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/pages.hpp"
+#include "sim/base/pages.hpp"
 #include "sim/task_graph.hpp"
 
 namespace stageline {

@@ -6,10 +6,10 @@
 #include <map>
 #include <optional>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/names.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/names.hpp"
+#include "sim/base/numbers.hpp"
 #include "sim/program.hpp"
 #include "sim/text/visible.hpp"
 #include "sim/text/words.hpp"

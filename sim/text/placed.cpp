@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 

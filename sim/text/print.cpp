@@ -1,7 +1,7 @@
 // Writes the program text. Grammar: traces/README.md; reading it: sim/text/parse.cpp.
 #include <fmt/format.h>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/program.hpp"
 #include "sim/text/words.hpp"
 

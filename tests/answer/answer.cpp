@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/inputs/settings.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "traces/traces.hpp"

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <thread>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/base/provided_files.hpp"
 #include "tools/base/table.hpp"

@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "sim/analysis/memory.hpp"
-#include "sim/pages.hpp"
+#include "sim/base/pages.hpp"
 #include "tests/benchmarks/pipeline.hpp"
 
 namespace stageline::bench {

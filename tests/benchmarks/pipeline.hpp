@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/costs.hpp"
-#include "sim/units.hpp"
 #include "tests/make.hpp"
 
 namespace stageline::bench {

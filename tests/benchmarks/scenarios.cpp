@@ -16,8 +16,8 @@
 #include "sim/batch/batched_sweep.hpp"
 #include "tests/benchmarks/bare_batch.hpp"
 #include "tools/base/parallel.hpp"
-#include "tools/study/scenario_runs.hpp"
 #include "tools/study/study.hpp"
+#include "tools/study/whatif/scenario_runs.hpp"
 #include "traces/traces.hpp"
 
 #ifdef STAGELINE_TBB

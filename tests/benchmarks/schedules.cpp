@@ -6,8 +6,8 @@
 #include <string>
 
 #include "schedulers/scheduler.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/engine.hpp"
-#include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/task_graph.hpp"
 #include "tests/make.hpp"

@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/pages.hpp"
+#include "sim/base/pages.hpp"
 #include "tests/benchmarks/pipeline.hpp"
 
 namespace stageline::bench {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/questions/ask.hpp"
 #include "tests/text.hpp"
 #include "tools/base/provided_files.hpp"

@@ -8,8 +8,8 @@
 #include "tools/compare/comparison.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/json/outcome.hpp"
-#include "tools/study/drop_spans.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/drop_spans.hpp"
+#include "tools/study/figures/notes.hpp"
 
 namespace stageline::kept_facts_tests {
 namespace {

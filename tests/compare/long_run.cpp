@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::long_run_tests {
 namespace {

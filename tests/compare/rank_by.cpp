@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/report/text/waterfall.hpp"
 
 namespace stageline::rank_by_tests {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/report/text/uncertainty.hpp"
 
 namespace stageline::uncertainty_tests {

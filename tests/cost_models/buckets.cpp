@@ -7,8 +7,8 @@
 #include <random>
 
 #include "cost_models/gathers.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/costs.hpp"
-#include "sim/errors.hpp"
 
 namespace stageline::buckets_tests {
 namespace {

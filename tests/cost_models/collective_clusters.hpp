@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "cost_models/network/collectives.hpp"
+#include "sim/base/index.hpp"
 #include "sim/cluster.hpp"
 #include "sim/costs.hpp"
-#include "sim/index.hpp"
 #include "sim/routes.hpp"
 
 namespace stageline::test {

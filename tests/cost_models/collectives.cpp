@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/errors.hpp"
 #include "sim/bus_bandwidth.hpp"
-#include "sim/errors.hpp"
 #include "sim/lower/charges.hpp"
 #include "tests/cost_models/collective_clusters.hpp"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cost_models/network/calibration.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/bus_bandwidth.hpp"
-#include "sim/errors.hpp"
 #include "tests/cost_models/collective_clusters.hpp"
 
 namespace stageline::collectives_calibration_tests {

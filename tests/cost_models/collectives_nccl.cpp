@@ -6,8 +6,8 @@
 
 #include "cost_models/network/chips.hpp"
 #include "cost_models/network/nccl.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/bus_bandwidth.hpp"
-#include "sim/errors.hpp"
 #include "tests/cost_models/collective_clusters.hpp"
 
 namespace stageline::collectives_nccl_tests {

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::handover_tests {
 namespace {

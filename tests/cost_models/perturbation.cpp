@@ -7,7 +7,7 @@
 
 #include "cost_models/perturbation/elementary.hpp"
 #include "cost_models/perturbation/normal.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::perturbation_tests {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::rank_grid_tests {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "cost_models/network/ranked_cluster.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/model.hpp"
 #include "tests/random_cluster.hpp"
 #include "tests/text.hpp"

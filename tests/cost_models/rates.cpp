@@ -8,8 +8,8 @@
 
 #include "cost_models/serial.hpp"
 #include "cost_models/stage_costs.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::rates_tests {
 namespace {

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "cost_models/stage_costs.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::recomputation_tests {

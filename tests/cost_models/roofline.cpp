@@ -7,7 +7,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::roofline_tests {
 namespace {

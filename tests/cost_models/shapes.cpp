@@ -1,6 +1,6 @@
 // Do the built-in shapes agree with the literature, and with themselves?
 #include "cost_models/shapes/shapes.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <cmath>
 #include <map>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::shapes_tests {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cost_models/roofline.hpp"
 #include "cost_models/state_bytes.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::sharding_tests {
 namespace {

@@ -1,6 +1,6 @@
 // Do stages cost what their layers cost?
 #include "cost_models/stage_costs.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <random>
 
 #include "cost_models/roofline.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::stage_costs_tests {
 namespace {

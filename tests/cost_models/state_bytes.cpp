@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "cost_models/roofline.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::state_bytes_tests {
 namespace {

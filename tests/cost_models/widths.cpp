@@ -9,7 +9,7 @@
 
 #include "cost_models/roofline.hpp"
 #include "cost_models/shapes/shapes.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::widths_tests {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <map>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/traces/support.hpp"
-#include "tools/datasets/dataset.hpp"
+#include "tools/lab/datasets/dataset.hpp"
 
 namespace stageline::batches_tests {
 namespace {

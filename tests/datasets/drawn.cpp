@@ -6,8 +6,8 @@
 #include <string>
 
 #include "tests/traces/support.hpp"
-#include "tools/datasets/dataset.hpp"
-#include "tools/datasets/random.hpp"
+#include "tools/lab/datasets/dataset.hpp"
+#include "tools/lab/datasets/random.hpp"
 
 namespace stageline::drawn_tests {
 namespace {

@@ -4,7 +4,7 @@
 #include "tests/datasets/support.hpp"
 #include "tests/traces/profiles.hpp"
 #include "tests/traces/support.hpp"
-#include "tools/datasets/dataset.hpp"
+#include "tools/lab/datasets/dataset.hpp"
 
 namespace stageline::files_tests {
 namespace {

@@ -12,7 +12,7 @@
 #include "cost_models/perturbation/perturbation.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "sim/analysis/memory.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 

@@ -1,9 +1,9 @@
 // Does the fit find what a machine was made with, from the programs that it may see alone?
-#include "tools/evidence/calibrate.hpp"
+#include "tools/lab/evidence/calibrate.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/small_evidence.hpp"
 
 namespace stageline::calibrate_tests {

@@ -1,11 +1,11 @@
 // Does an evidence file hold all of it, and is a broken one refused?
-#include "tools/evidence/evidence.hpp"
+#include "tools/lab/evidence/evidence.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/small_evidence.hpp"
 #include "tools/base/files.hpp"
 

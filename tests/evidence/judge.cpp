@@ -1,5 +1,5 @@
 // Is every figure of a judgement what one works out by hand?
-#include "tools/evidence/judge.hpp"
+#include "tools/lab/evidence/judge.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/small_evidence.hpp"
 #include "tests/text.hpp"
 

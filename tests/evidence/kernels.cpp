@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/errors.hpp"
-#include "tools/evidence/kernels/kernel_fit.hpp"
+#include "sim/base/errors.hpp"
+#include "tools/published/kernels/kernel_fit.hpp"
 
 namespace stageline::kernels_tests {
 namespace {

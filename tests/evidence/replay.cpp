@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/small_evidence.hpp"
 #include "tests/text.hpp"
 #include "tools/base/files.hpp"
-#include "tools/evidence/kept.hpp"
+#include "tools/lab/evidence/kept.hpp"
 
 namespace stageline::replay_tests {
 namespace {

@@ -1,5 +1,5 @@
 // Does what a replay shows say what was judged?
-#include "tools/evidence/report.hpp"
+#include "tools/lab/evidence/report.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/small_evidence.hpp"
 #include "tests/text.hpp"
 #include "tools/base/files.hpp"
-#include "tools/evidence/aims.hpp"
+#include "tools/lab/evidence/aims.hpp"
 
 namespace stageline::report_tests {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/evidence/judge.hpp"
+#include "tools/lab/evidence/judge.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline::test {

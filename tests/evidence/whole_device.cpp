@@ -1,5 +1,5 @@
 // Is a case priced with the whole trace where a device has the whole model?
-#include "tools/evidence/whole_device.hpp"
+#include "tools/lab/evidence/whole_device.hpp"
 
 #include <doctest/doctest.h>
 

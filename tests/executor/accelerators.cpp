@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/devices/green_contexts.hpp"
 #include "tools/executor/processes/process.hpp"

@@ -1,5 +1,5 @@
 // Do the corrections follow their papers' formulas? And the rate its schedule?
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/corrections/correction.hpp"
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 // Does reality follow the program? A run's weights and losses against sequential training, its
 // order against the program, its messages against what the simulator charges for them.
+#include "sim/base/index.hpp"
 #include "tools/executor/run/execute.hpp"
-#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,7 +14,7 @@
 
 #include "schedulers/scheduler.hpp"
 #include "sim/analysis/versions.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/executor/sequential.hpp"
 #include "tests/executor/trials.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/executor/member.hpp"
 #include "tests/executor/sequential.hpp"
 #include "tests/executor/trials.hpp"

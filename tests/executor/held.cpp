@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "cost_models/stage_costs.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/executor/sampled.hpp"
 #include "tests/specs.hpp"
-#include "tools/evidence/peak_range.hpp"
 #include "tools/executor/profile/profile.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/lab/evidence/peak_range.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline::executor {

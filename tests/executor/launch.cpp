@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/executor/spawned.hpp"
 
 namespace stageline::executor {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cost_models/shapes/shapes.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/executor/spawned.hpp"
 #include "tools/executor/processes/peers.hpp"
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/executor/member.hpp"
 
 namespace stageline::executor {

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::executor {
 namespace {

@@ -1,6 +1,6 @@
 // Does a profile hold what its rounds measured, and is an unfit one refused?
+#include "sim/base/index.hpp"
 #include "tools/executor/profile/profile.hpp"
-#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 
 #include "cost_models/breakdown.hpp"
 #include "sim/analysis/statistics.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/profile/handover_profile.hpp"
 #include "tools/executor/profile/lane_profiles.hpp"

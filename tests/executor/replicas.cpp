@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/executor/sequential.hpp"
 #include "tests/executor/trials.hpp"
 #include "tests/specs.hpp"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::executor {
 namespace {

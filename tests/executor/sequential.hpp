@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/run/execute.hpp"
 
 namespace stageline::executor::sequential {

@@ -33,7 +33,7 @@
 #include <thread>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/executor/member.hpp"
 #include "tools/executor/processes/peers.hpp"
 

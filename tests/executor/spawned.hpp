@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::executor {
 

@@ -1,6 +1,7 @@
 // Does it learn what the program says? The delayed run against the pipelined one, to the last bit;
 // plain training against autograd.
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
+#include "sim/deadlock.hpp"
 #include "tools/executor/train/trainer.hpp"
 
 #include <doctest/doctest.h>
@@ -11,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/executor/sampled.hpp"
 #include "tests/executor/trainings.hpp"
 #include "tests/specs.hpp"
@@ -21,7 +22,7 @@
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/evaluator.hpp"
 #include "tools/inputs/inputs.hpp"
-#include "tools/training/times.hpp"
+#include "tools/lab/training/times.hpp"
 
 namespace stageline::executor {
 namespace {

@@ -1,6 +1,6 @@
 // The course of a training: hybrid phases, stops and checkpoints, the seed, evaluations, the log,
 // and what is refused.
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/train/trainer.hpp"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/executor/trainings.hpp"
 #include "tests/specs.hpp"
 #include "tools/base/files.hpp"
@@ -21,7 +21,7 @@
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/evaluator.hpp"
 #include "tools/inputs/inputs.hpp"
-#include "tools/training/times.hpp"
+#include "tools/lab/training/times.hpp"
 
 namespace stageline::executor {
 namespace {

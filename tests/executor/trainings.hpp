@@ -1,7 +1,7 @@
 // Small trainings, and whether two of them are the same.
 #pragma once
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/train/trainer.hpp"
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@
 #include <cmath>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/specs.hpp"
 #include "tools/base/files.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
@@ -17,7 +17,7 @@
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/evaluator.hpp"
 #include "tools/inputs/inputs.hpp"
-#include "tools/training/times.hpp"
+#include "tools/lab/training/times.hpp"
 
 namespace stageline::executor::trainings {
 

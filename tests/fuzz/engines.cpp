@@ -1,9 +1,9 @@
 // Bytes -> a small program of any shape with its costs -> complete -> compile -> every engine.
 #include <limits>
 
+#include "sim/base/errors.hpp"
 #include "sim/check/check.hpp"
 #include "sim/engine.hpp"
-#include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/fuzz/runs.hpp"
 #include "tests/fuzz/target.hpp"

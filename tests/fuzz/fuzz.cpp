@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/text/visible.hpp"
 #include "tests/fuzz/counters.hpp"
 #include "tests/fuzz/mutate.hpp"

@@ -4,10 +4,11 @@
 
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/metrics.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/check/check.hpp"
 #include "sim/check/lint.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/engine.hpp"
-#include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/program.hpp"
 #include "tests/fuzz/runs.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/fuzz/runs.hpp"
 #include "tests/fuzz/target.hpp"

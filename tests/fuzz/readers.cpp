@@ -12,8 +12,8 @@
 #include "schedulers/aliases.hpp"
 #include "schedulers/partition/megatron.hpp"
 #include "schedulers/partition/partitioner.hpp"
-#include "sim/errors.hpp"
-#include "sim/units.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/units.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tools/answer/answer.hpp"
 #include "tools/base/provided_files.hpp"
@@ -21,10 +21,6 @@
 #include "tools/compare/overlay.hpp"
 #include "tools/compare/rank_by.hpp"
 #include "tools/compare/uncertainty.hpp"
-#include "tools/evidence/evidence.hpp"
-#include "tools/evidence/kept.hpp"
-#include "tools/evidence/published/points.hpp"
-#include "tools/evidence/published/vtrain.hpp"
 #include "tools/inputs/clusters.hpp"
 #include "tools/inputs/degrees.hpp"
 #include "tools/inputs/device_rates.hpp"
@@ -34,13 +30,17 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/inputs/training_budget.hpp"
 #include "tools/inputs/weight_rule.hpp"
-#include "tools/papers/staleness/evidence.hpp"
+#include "tools/lab/evidence/evidence.hpp"
+#include "tools/lab/evidence/kept.hpp"
+#include "tools/lab/papers/staleness/evidence.hpp"
+#include "tools/lab/training/log.hpp"
+#include "tools/published/points.hpp"
+#include "tools/published/vtrain.hpp"
 #include "tools/report/text/comparison.hpp"
 #include "tools/sweep/folder.hpp"
 #include "tools/sweep/rows.hpp"
 #include "tools/sweep/spec.hpp"
 #include "tools/sweep/table.hpp"
-#include "tools/training/log.hpp"
 #include "traces/gzip.hpp"
 #include "traces/kineto/model.hpp"
 #include "traces/kineto/names.hpp"
@@ -61,7 +61,7 @@ void try_it(Read&& read) {
     read();
   } catch (const UsageError& error) {
     hold(*error.what() != '\0', "an error without a message");
-  } catch (const std::invalid_argument& error) {  // of sim/units.hpp
+  } catch (const std::invalid_argument& error) {  // of sim/base/units.hpp
     hold(*error.what() != '\0', "an error without a message");
   }
 }

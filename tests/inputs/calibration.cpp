@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cost_models/transformers/kernel_rates.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/answer/answer.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/inputs/traces.hpp"

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/text.hpp"
 #include "traces/traces.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/inputs/setting.hpp"
 
 namespace stageline::device_counts_tests {

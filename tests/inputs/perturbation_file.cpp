@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::perturbation_file_tests {
 

@@ -5,7 +5,7 @@
 
 #include "schedulers/aliases.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::schedule_names_tests {

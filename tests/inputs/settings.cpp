@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/text.hpp"
 #include "tools/answer/answer.hpp"
 #include "tools/base/json.hpp"

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
 #include "tools/inputs/traces.hpp"

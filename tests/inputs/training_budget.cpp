@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/text.hpp"
 #include "traces/traces.hpp"
 

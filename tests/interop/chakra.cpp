@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/interop/chakra_readers.hpp"
 #include "tests/interop/csv.hpp"
 #include "tests/text.hpp"

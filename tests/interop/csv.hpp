@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 #include "traces/programs.hpp"

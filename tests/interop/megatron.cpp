@@ -8,8 +8,8 @@
 #include "cost_models/stage_costs.hpp"
 #include "schedulers/partition/megatron.hpp"
 #include "schedulers/partition/partitioner.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/text.hpp"
 #include "traces/traces.hpp"
 

@@ -1,7 +1,7 @@
 // What does a build without protobuf say when it is asked for Chakra traces?
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/text.hpp"
 #include "traces/programs.hpp"
 

@@ -2,7 +2,8 @@
 // tests/interop/pytorch.py.)
 #include <doctest/doctest.h>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/interop/pytorch_text.hpp"
 #include "tests/thorough.hpp"

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/interop/pytorch_text.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/interop/csv.hpp"
 #include "tests/text.hpp"
 

@@ -55,7 +55,7 @@ def medians(rounds):
 
 
 def noise_of(steps):
-    """How far the median may be off, as tools/evidence/judge.hpp has it; None of fewer than three."""
+    """How far the median may be off, as tools/lab/evidence/judge.hpp has it; None of fewer than three."""
     if len(steps) < 3:
         return None
     low, _, high = statistics.quantiles(steps, n=4, method="inclusive")

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "tools/base/files.hpp"
-#include "tools/papers/layerpipe_cut.hpp"
-#include "tools/papers/mac_costs.hpp"
-#include "tools/papers/markdown.hpp"
-#include "tools/papers/sections.hpp"
+#include "tools/lab/papers/layerpipe_cut.hpp"
+#include "tools/lab/papers/mac_costs.hpp"
+#include "tools/lab/papers/markdown.hpp"
+#include "tools/lab/papers/sections.hpp"
 
 namespace stageline::reproduce_tests {
 namespace {
@@ -36,7 +36,7 @@ TEST_CASE("the kept report is what the command says now, to the byte") {
   std::vector<Section> sections;
   for (const SectionEntry& entry : reproduction_sections()) sections.push_back(section_of(entry));
   const std::filesystem::path folder = kept_folder();
-  const char* const renew = "renew it with `stageline reproduce --output tools/papers`";
+  const char* const renew = "renew it with `stageline reproduce --output tools/lab/papers`";
   CAPTURE(renew);
   CHECK(report_markdown(sections) == read_file((folder / "report.md").string()));
   std::set<std::string> drawn;

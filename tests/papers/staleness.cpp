@@ -10,8 +10,8 @@
 #include <set>
 
 #include "tools/base/files.hpp"
-#include "tools/papers/staleness/copies.hpp"
-#include "tools/papers/staleness/report.hpp"
+#include "tools/lab/papers/staleness/copies.hpp"
+#include "tools/lab/papers/staleness/report.hpp"
 
 namespace stageline::staleness_tests {
 namespace {

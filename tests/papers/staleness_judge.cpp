@@ -1,5 +1,5 @@
 // Does "agrees" mean what the page says it means? On made-up accuracies.
-#include "tools/papers/staleness/judge.hpp"
+#include "tools/lab/papers/staleness/judge.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/errors.hpp"
-#include "tools/papers/staleness/report.hpp"
+#include "sim/base/errors.hpp"
+#include "tools/lab/papers/staleness/report.hpp"
 
 namespace stageline::staleness_judge_tests {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "schedulers/partition/partitioner.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/partition/models.hpp"
 
 namespace stageline::balanced_tests {

@@ -11,8 +11,8 @@
 #include "schedulers/partition/megatron.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "schedulers/partition/transformer_blocks.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/partition/models.hpp"
 #include "tests/text.hpp"
 

@@ -1,6 +1,6 @@
 // Are the cuts of a chain the best ones, and what do they give for LayerPipe?
 #include "schedulers/partition/chain_cut.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,7 +14,7 @@
 
 #include "cost_models/shapes/shapes.hpp"
 #include "schedulers/partition/cuts.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/partition/models.hpp"
 
 namespace stageline::chain_cut_tests {

@@ -1,6 +1,6 @@
 // Where devices hold several stages: is the cut even over the devices?
 #include "schedulers/partition/device_loads.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "schedulers/partition/partitioner.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/partition/models.hpp"
 
 namespace stageline::explicit_tests {

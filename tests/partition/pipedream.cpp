@@ -1,7 +1,7 @@
 // Does PipeDream's dynamic program give PipeDream's numbers?
 #include "schedulers/partition/pipedream.hpp"
 #include "schedulers/partition/pipedream_level.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "schedulers/partition/partitioner.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/partition/models.hpp"
 
 namespace stageline::pipedream_tests {

@@ -8,7 +8,7 @@
 #include "cost_models/roofline.hpp"
 #include "cost_models/shapes/shapes.hpp"
 #include "schedulers/partition/partitioner.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/partition/models.hpp"
 
 namespace stageline::ppv_tests {

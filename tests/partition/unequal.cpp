@@ -14,8 +14,8 @@
 #include "schedulers/partition/device_loads.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "schedulers/partition/pipedream.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/partition/models.hpp"
 
 namespace stageline::unequal_tests {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cost_models/state_bytes.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/questions/ask.hpp"
 #include "tools/planner/evaluator.hpp"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "tools/planner/changes.hpp"
-#include "tools/study/cut_search.hpp"
+#include "tools/planner/cuts/cut_search.hpp"
 
 namespace stageline::cheapest_change_tests {
 namespace {

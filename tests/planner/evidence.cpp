@@ -9,16 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/published/sample_points.hpp"
 #include "tests/make.hpp"
 #include "tests/planner/random_chain.hpp"
 #include "tests/thorough.hpp"
 #include "tools/compare/comparison.hpp"
-#include "tools/evidence/published/points.hpp"
-#include "tools/evidence/published/vtrain.hpp"
 #include "tools/planner/planner.hpp"
 #include "tools/planner/space.hpp"
+#include "tools/published/points.hpp"
+#include "tools/published/vtrain.hpp"
 
 namespace stageline::evidence_tests {
 namespace {

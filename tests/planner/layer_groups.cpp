@@ -8,8 +8,8 @@
 #include <random>
 #include <string>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/planner/random_chain.hpp"
 #include "tests/thorough.hpp"

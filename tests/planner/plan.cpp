@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/planner/random_chain.hpp"
 #include "tests/thorough.hpp"

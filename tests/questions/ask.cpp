@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/commands/command_line.hpp"
 
 namespace stageline::test {

@@ -1,7 +1,7 @@
 // Is there a question that gets an answer that cannot be?
 //
 // Random problems are put to the commands as a user types them. study() itself refuses an answer
-// that contradicts itself (tools/study/contradictions.hpp, exit code 3); here two answers must also
+// that contradicts itself (tools/study/figures/contradictions.hpp, exit code 3); here two answers must also
 // agree wherever two commands speak of one thing, and no number may be negative, infinite or none.
 //
 //     simulate        = a row of compare = the same order given as a program text
@@ -26,7 +26,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedulers/scheduler.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/questions/answers.hpp"
 #include "tests/questions/ask.hpp"
 #include "tests/questions/random_question.hpp"

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "schedulers/scheduler.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/model.hpp"
 #include "tests/specs.hpp"
 #include "traces/traces.hpp"

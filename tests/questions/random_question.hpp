@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "schedulers/scheduler.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::test {
 

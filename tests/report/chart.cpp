@@ -12,7 +12,7 @@
 #include <map>
 #include <regex>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/report/small_waterfall.hpp"
 #include "tests/text.hpp"
 #include "tools/report/charts/axis.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/text.hpp"
 #include "tools/base/text.hpp"
 

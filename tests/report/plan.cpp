@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/text.hpp"
 #include "tools/base/text.hpp"
 #include "tools/report/json/plan.hpp"

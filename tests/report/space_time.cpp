@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/needs_table.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/text.hpp"

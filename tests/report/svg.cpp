@@ -1,6 +1,6 @@
 // Is the picture true, and is it an SVG?
+#include "sim/base/index.hpp"
 #include "tools/report/timeline/svg.hpp"
-#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <map>
 #include <regex>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/report/example.hpp"
 #include "tools/report/timeline/weights.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/analysis/memory_categories.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/report/example.hpp"
 #include "tools/report/svg/categories.hpp"
 #include "tools/report/svg/text.hpp"

@@ -6,8 +6,8 @@
 #include <map>
 #include <regex>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/report/example.hpp"
 #include "tests/text.hpp"
 #include "tools/report/timeline/svg.hpp"

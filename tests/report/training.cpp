@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/text.hpp"
 #include "tools/base/text.hpp"
 #include "tools/report/drawing_of.hpp"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/report/small_waterfall.hpp"
 #include "tests/text.hpp"
 

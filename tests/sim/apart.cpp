@@ -6,7 +6,7 @@
 
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/versions.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::apart_tests {

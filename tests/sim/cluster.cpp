@@ -1,13 +1,13 @@
 // Which way do bytes go, how fast, and what do they share?
+#include "sim/base/index.hpp"
 #include "sim/cluster.hpp"
-#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
 #include <functional>
 #include <random>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::cluster_tests {

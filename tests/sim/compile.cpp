@@ -2,8 +2,8 @@
 // what cannot finish?
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/task_graph.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"

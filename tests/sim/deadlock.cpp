@@ -3,7 +3,8 @@
 
 #include <random>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/task_graph.hpp"
 #include "tests/random_program.hpp"

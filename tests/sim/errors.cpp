@@ -1,9 +1,10 @@
 // Are suggestions near, and do errors carry their data?
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/nearest.hpp"
+#include "sim/base/nearest.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/program.hpp"
 #include "tests/text.hpp"
 

@@ -1,7 +1,7 @@
 // Do transfers share links fairly over time, and does compute slow down beside them?
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/fair/event_queue.hpp"
 #include "sim/fair/rated_work.hpp"
 #include "sim/interference.hpp"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::interference_tests {
 namespace {

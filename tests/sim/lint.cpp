@@ -1,8 +1,8 @@
 // Is everything found that is wrong with a program, and in the right place?
 #include <doctest/doctest.h>
 
+#include "sim/base/errors.hpp"
 #include "sim/check/lint.hpp"
-#include "sim/errors.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 

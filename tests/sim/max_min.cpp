@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/fair_brute_force.hpp"
 
 namespace stageline::max_min_tests {

@@ -1,6 +1,6 @@
 // How many bytes does each device hold, and until when?
 #include "sim/analysis/memory.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 

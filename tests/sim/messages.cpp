@@ -3,8 +3,9 @@
 
 #include "sim/analysis/metrics.hpp"
 #include "sim/analysis/steady_state.hpp"
+#include "sim/base/index.hpp"
 #include "sim/cluster.hpp"
-#include "sim/index.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/rules.hpp"
 #include "tests/brute_force.hpp"
 #include "tests/random_program.hpp"

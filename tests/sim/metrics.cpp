@@ -1,6 +1,6 @@
 // Who was busy, who waited and for what, and when was each step done?
 #include "sim/analysis/metrics.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // Does every fault of a program text get its line, its column and its reason?
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/program.hpp"
 #include "tests/text.hpp"
 

@@ -1,7 +1,7 @@
 // Does the program text say what it means, both ways?
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/program.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"

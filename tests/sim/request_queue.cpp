@@ -1,5 +1,5 @@
 // Are requests served in order of time, and of number where times are equal?
-#include "sim/request_queue.hpp"
+#include "sim/base/request_queue.hpp"
 
 #include <doctest/doctest.h>
 

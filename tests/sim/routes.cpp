@@ -11,8 +11,8 @@
 #include <functional>
 #include <random>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/random_cluster.hpp"
 #include "tests/text.hpp"
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/analysis/memory.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/text.hpp"
 

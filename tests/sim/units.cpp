@@ -1,5 +1,5 @@
 // Are units exact, and their texts read as written?
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // Is every program refused that does not do each thing once and in its place?
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/program.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"

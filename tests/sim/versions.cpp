@@ -1,6 +1,6 @@
 // Which version of its weights does each op read, how old is it, and how many are kept?
 #include "sim/analysis/versions.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,10 +5,10 @@
 
 #include "tests/make.hpp"
 #include "tools/inputs/setting.hpp"
-#include "tools/study/scenario_runs.hpp"
-#include "tools/study/sensitivity.hpp"
 #include "tools/study/study.hpp"
-#include "tools/study/waterfall.hpp"
+#include "tools/study/whatif/scenario_runs.hpp"
+#include "tools/study/whatif/sensitivity.hpp"
+#include "tools/study/whatif/waterfall.hpp"
 
 namespace stageline::agreement_tests {
 namespace {

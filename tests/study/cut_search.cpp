@@ -1,5 +1,5 @@
 // Is the cut that the search finds the best one, and never worse than the plain ones?
-#include "tools/study/cut_search.hpp"
+#include "tools/planner/cuts/cut_search.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,13 +11,14 @@
 #include <tuple>
 
 #include "schedulers/partition/megatron.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/thorough.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/inputs/setting.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
+#include "tools/study/figures/notes.hpp"
 
 namespace stageline::cut_search_tests {
 namespace {
@@ -195,7 +196,7 @@ TEST_CASE("the search gives the same again, and more cuts never make it worse") 
 
 Case case_of(const SettingRequest& request, const std::string& schedule) {
   const Setting setting = read_setting(request);
-  return make_case(request, setting, parse_schedules(schedule).at(0),
+  return searched_case(request, setting, parse_schedules(schedule).at(0),
                    setting.device_counts.front());
 }
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/study/uniform.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline::degrees_tests {

@@ -1,6 +1,6 @@
 // Is the order of unequal devices that the search finds the best one, and never worse than the
 // given?
-#include "tools/study/device_order.hpp"
+#include "tools/planner/cuts/device_order.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,11 +9,11 @@
 #include <random>
 #include <set>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/thorough.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline::device_order_tests {

@@ -1,9 +1,9 @@
 // Is energy busy time at busy power and idle time at idle power, of all devices behind a rank?
-#include "tools/study/energy.hpp"
+#include "tools/study/figures/energy.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/study/uniform.hpp"
 #include "tools/inputs/setting.hpp"

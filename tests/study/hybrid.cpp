@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline::hybrid_tests {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/make.hpp"
 #include "tests/study/ranked.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/analysis/memory_categories.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/text.hpp"
 #include "tools/report/json/outcome.hpp"

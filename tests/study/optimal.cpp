@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/make.hpp"
-#include "tools/study/stash_gap.hpp"
+#include "tools/study/pace/stash_gap.hpp"
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 

@@ -1,7 +1,8 @@
 // Is a pace never faster than what has to be done, whoever asks, and the same for a schedule and
 // for its text?
-#include "tools/study/pace.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
+#include "sim/deadlock.hpp"
+#include "tools/study/pace/pace.hpp"
 #include "tools/study/study.hpp"
 
 #include <doctest/doctest.h>
@@ -10,17 +11,17 @@
 #include <map>
 #include <random>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/make.hpp"
 #include "tests/random_program.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 #include "tools/inputs/setting.hpp"
-#include "tools/study/bound.hpp"
 #include "tools/study/hybrid.hpp"
-#include "tools/study/lone_step.hpp"
-#include "tools/study/steps.hpp"
+#include "tools/study/pace/bound.hpp"
+#include "tools/study/pace/lone_step.hpp"
+#include "tools/study/run/steps.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline::pace_tests {

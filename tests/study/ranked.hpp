@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tools/study/ranking.hpp"
+#include "tools/study/figures/ranking.hpp"
 
 namespace stageline::test {
 

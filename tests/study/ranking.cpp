@@ -1,12 +1,12 @@
 // The recommendation: the least memory among the fastest, and what the sentence says of it.
-#include "tools/study/ranking.hpp"
+#include "tools/study/figures/ranking.hpp"
 
 #include <doctest/doctest.h>
 
 #include "tests/study/ranked.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/text.hpp"
-#include "tools/study/recompute.hpp"
+#include "tools/study/figures/recompute.hpp"
 
 namespace stageline::ranking_tests {
 namespace {

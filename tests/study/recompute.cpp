@@ -1,19 +1,19 @@
 // Recomputation and offloading by every schedule: what they save, and what they cost.
-#include "tools/study/recompute.hpp"
+#include "tools/study/figures/recompute.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "sim/analysis/memory.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/engine.hpp"
-#include "sim/errors.hpp"
 #include "sim/stash_readers.hpp"
 #include "sim/text/figure.hpp"
 #include "tests/make.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/text.hpp"
-#include "tools/study/layout.hpp"
+#include "tools/study/run/layout.hpp"
 
 namespace stageline::recompute_tests {
 namespace {

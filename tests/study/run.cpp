@@ -1,11 +1,11 @@
 // A case is scheduled once, and what it is cut or repeated to is what its scheduler would write.
-#include "tools/study/run.hpp"
+#include "tools/study/run/run.hpp"
 
 #include <doctest/doctest.h>
 
 #include <random>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"

@@ -1,12 +1,12 @@
 // Laws of a schedule under scenarios.
-#include "tools/study/scenario_runs.hpp"
+#include "tools/study/whatif/scenario_runs.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <tuple>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/study/study.hpp"

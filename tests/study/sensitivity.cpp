@@ -1,5 +1,5 @@
 // Do derivatives equal finite differences where they hold, and the steps that simulations show?
-#include "tools/study/sensitivity.hpp"
+#include "tools/study/whatif/sensitivity.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/interference.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
@@ -17,9 +17,9 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/report/charts/tornado.hpp"
 #include "tools/report/text/sensitivity.hpp"
-#include "tools/study/pace.hpp"
-#include "tools/study/run.hpp"
-#include "tools/study/run_with_pace.hpp"
+#include "tools/study/pace/pace.hpp"
+#include "tools/study/pace/run_with_pace.hpp"
+#include "tools/study/run/run.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline::sensitivity_tests {

@@ -6,13 +6,13 @@
 #include <numeric>
 #include <random>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/specs.hpp"
 #include "tests/study/uneven.hpp"
 #include "tests/study/uniform.hpp"
 #include "tools/inputs/setting.hpp"
-#include "tools/study/counterfactuals.hpp"
-#include "tools/study/waterfall.hpp"
+#include "tools/study/whatif/counterfactuals.hpp"
+#include "tools/study/whatif/waterfall.hpp"
 
 namespace stageline::shapley_tests {
 namespace {

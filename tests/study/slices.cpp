@@ -9,7 +9,7 @@
 
 #include "cost_models/slices.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/thorough.hpp"
 #include "tools/compare/comparison.hpp"
@@ -18,8 +18,8 @@
 #include "tools/planner/changes.hpp"
 #include "tools/planner/planner.hpp"
 #include "tools/planner/space.hpp"
-#include "tools/study/bound.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
+#include "tools/study/pace/bound.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline::slices_tests {

@@ -12,14 +12,14 @@
 #include <random>
 
 #include "sim/analysis/cycle_words.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/report/text/staleness.hpp"
-#include "tools/study/bound.hpp"
-#include "tools/study/staleness_facts.hpp"
+#include "tools/study/figures/staleness_facts.hpp"
+#include "tools/study/pace/bound.hpp"
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"
 

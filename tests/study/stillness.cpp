@@ -1,5 +1,5 @@
 // Are peaks those of a run that is long enough, and is what grows without end said to?
-#include "tools/study/stillness.hpp"
+#include "tools/study/pace/stillness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 
 #include "tests/make.hpp"
 #include "tools/inputs/setting.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline::stillness_tests {

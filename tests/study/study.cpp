@@ -1,7 +1,7 @@
 // What the command computes from names: fit, ranking, defaults, refusals.
-#include "tools/study/study.hpp"
 #include "tests/study/ranked.hpp"
 #include "tests/study/uniform.hpp"
+#include "tools/study/study.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,15 +12,15 @@
 #include <iterator>
 
 #include "sim/analysis/cycle_words.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/text/staleness.hpp"
-#include "tools/study/bound.hpp"
-#include "tools/study/staleness_facts.hpp"
+#include "tools/study/figures/staleness_facts.hpp"
+#include "tools/study/pace/bound.hpp"
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"
 

@@ -1,5 +1,5 @@
 // Are tokens/s, MFU and the price of a training those that one computes by hand?
-#include "tools/study/training_rates.hpp"
+#include "tools/study/figures/training_rates.hpp"
 
 #include <doctest/doctest.h>
 

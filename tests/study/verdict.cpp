@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "cost_models/state_bytes.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/deadlock.hpp"
 #include "tests/specs.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/thorough.hpp"

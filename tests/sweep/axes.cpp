@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/sweep/spec.hpp"
 
 namespace stageline::axes_tests {

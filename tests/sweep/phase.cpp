@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/sweep/run.hpp"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <random>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/provided_files.hpp"
 #include "tools/compare/uncertainty.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <random>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/traces/support.hpp"
 #include "traces/traces.hpp"
 

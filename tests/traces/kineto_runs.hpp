@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tests/traces/profiles.hpp"
 #include "tests/traces/support.hpp"
 

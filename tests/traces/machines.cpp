@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/routes.hpp"
 #include "tests/traces/support.hpp"
 #include "traces/traces.hpp"

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 

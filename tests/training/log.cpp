@@ -1,12 +1,12 @@
 // Does a training log hold all of it, and is a broken one refused?
-#include "tools/training/log.hpp"
+#include "tools/lab/training/log.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline::log_tests {

@@ -1,5 +1,5 @@
 // How long does it take to reach an accuracy, and which training gets there first?
-#include "tools/training/time_to_accuracy.hpp"
+#include "tools/lab/training/time_to_accuracy.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <limits>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
-#include "tools/training/accuracy_report.hpp"
-#include "tools/training/retime.hpp"
-#include "tools/training/times.hpp"
+#include "tools/lab/training/accuracy_report.hpp"
+#include "tools/lab/training/retime.hpp"
+#include "tools/lab/training/times.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline::time_to_accuracy_tests {

@@ -1,13 +1,13 @@
 // When do the steps of a training end?
-#include "tools/training/times.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
+#include "tools/lab/training/times.hpp"
 
 #include <doctest/doctest.h>
 
 #include <map>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/specs.hpp"
 #include "tools/study/hybrid.hpp"
 #include "traces/traces.hpp"

@@ -5,12 +5,13 @@
 
 #include <optional>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/deadlock.hpp"
 #include "tools/base/json.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/inputs/training_budget.hpp"
 #include "tools/report/json/outcome.hpp"
-#include "tools/study/contradictions.hpp"
+#include "tools/study/figures/contradictions.hpp"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tools/compare/comparison.hpp"
 #include "tools/inputs/setting.hpp"
-#include "tools/study/training_rates.hpp"
+#include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/answer/answer.hpp"
 #include "tools/base/version.hpp"
 #include "tools/inputs/inputs.hpp"
-#include "tools/study/ranking.hpp"
+#include "tools/study/figures/ranking.hpp"
 #include "tools/study/study.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "sim/numbers.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {

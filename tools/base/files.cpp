@@ -23,8 +23,8 @@
 #include <system_error>
 #include <vector>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/provided_files.hpp"
 

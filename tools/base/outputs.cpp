@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 
 namespace stageline {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/text.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/table.hpp"
 

@@ -5,18 +5,19 @@
 #include <numeric>
 
 #include "schedulers/aliases.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
-#include "tools/study/bound.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
+#include "tools/study/pace/bound.hpp"
 
 namespace stageline {
 namespace {
@@ -112,7 +113,7 @@ int run_bound(const CommonFlags& flags) {
   Setting setting = read_setting(request);
   check_one_count(setting, "bound");
   const Case asked =
-      make_case(request, setting, one_schedule(flags), setting.device_counts.front());
+      searched_case(request, setting, one_schedule(flags), setting.device_counts.front());
   add_notes_on_unread(flags, "bound", Shows::time, setting);
   for (std::string& note : setting_notes(asked)) setting.notes.push_back(std::move(note));
   const std::optional<Bound> bound = bound_of(asked);

@@ -13,16 +13,16 @@
 #include <thread>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/terminal.hpp"
-#include "tools/evidence/kernels/kernel_fit.hpp"
-#include "tools/evidence/published/calibrate.hpp"
-#include "tools/evidence/published/on_threads.hpp"
-#include "tools/evidence/published/vtrain.hpp"
 #include "tools/inputs/clusters.hpp"
+#include "tools/published/calibrate.hpp"
+#include "tools/published/kernels/kernel_fit.hpp"
+#include "tools/published/on_threads.hpp"
+#include "tools/published/vtrain.hpp"
 
 namespace stageline {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"

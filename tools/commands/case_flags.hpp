@@ -12,7 +12,7 @@
 
 #include "tools/commands/flags.hpp"
 #include "tools/inputs/setting.hpp"
-#include "tools/study/training_rates.hpp"
+#include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
 

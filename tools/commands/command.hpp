@@ -11,7 +11,7 @@ namespace stageline {
 struct Command {
   std::string_view name;     // as typed
   std::string_view about;    // one line of --help
-  void (*add)(Flags flags);  // declares its flags and calls Flags::runs()
+  void (*add)(Flags flags);  // declares its flags and calls Flags::runs(); null: stageline-lab has it
   std::string_view parent;   // the command that it is a subcommand of; empty: stageline
 };
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/errors.hpp"
-#include "sim/nearest.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/nearest.hpp"
 #include "tools/commands/flags.hpp"
 #include "tools/commands/help_text.hpp"
 #include "tools/commands/terminal.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/compare_page.hpp"
@@ -23,7 +23,7 @@
 #include "tools/report/text/comparison.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/waterfall.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
 
 namespace stageline {
 namespace {

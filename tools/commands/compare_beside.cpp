@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/progress_line.hpp"
 #include "tools/compare/rank_by.hpp"
 #include "tools/report/text/uncertainty.hpp"
-#include "tools/study/energy.hpp"
+#include "tools/study/figures/energy.hpp"
 
 namespace stageline {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/commands/terminal.hpp"
 
 namespace stageline {

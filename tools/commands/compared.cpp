@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "schedulers/aliases.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/progress_line.hpp"
 #include "tools/commands/typed.hpp"
 #include "tools/commands/why_flags.hpp"
-#include "tools/study/notes.hpp"
-#include "tools/study/recompute.hpp"
+#include "tools/study/figures/notes.hpp"
+#include "tools/study/figures/recompute.hpp"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,7 @@
 #include "tools/commands/compare_beside.hpp"
 #include "tools/commands/compare_flags.hpp"
 #include "tools/compare/advice.hpp"
-#include "tools/study/waterfall.hpp"
+#include "tools/study/whatif/waterfall.hpp"
 
 namespace stageline {
 

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): not in every <unistd.h>
 

@@ -4,7 +4,8 @@
 #include <memory>
 
 #include "sim/analysis/kind_times.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/deadlock.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/commands/command.hpp"
@@ -13,8 +14,8 @@
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
+#include "tools/planner/cuts/cut_search.hpp"
 #include "tools/report/text/diff.hpp"
-#include "tools/study/cut_search.hpp"
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 

@@ -6,13 +6,14 @@
 #include <stdexcept>
 
 #include "schedulers/aliases.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/html_flag.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/outcome_page.hpp"
@@ -20,7 +21,7 @@
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
 #include "tools/report/timeline/weights.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
 
 namespace stageline {
 namespace {
@@ -107,7 +108,7 @@ Drawn drawn_of(const DrawFlags& flags) {
   }
   for (const ScheduleSpec& schedule : schedules) {
     drawn.asked.push_back(
-        make_case(request, drawn.setting, schedule, drawn.setting.device_counts.front()));
+        searched_case(request, drawn.setting, schedule, drawn.setting.device_counts.front()));
     drawn.outcomes.push_back(study(drawn.asked.back(), Curves::all));
   }
   for (const std::string& note : read_as_notes(common.schedules)) {

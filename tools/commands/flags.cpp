@@ -14,8 +14,8 @@
 #include <system_error>
 #include <type_traits>
 
-#include "sim/errors.hpp"
-#include "sim/nearest.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/nearest.hpp"
 #include "tools/base/outputs.hpp"
 #include "tools/commands/terminal.hpp"
 

@@ -6,18 +6,19 @@
 #include <memory>
 
 #include "schedulers/aliases.hpp"
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/hybrid.hpp"
+#include "tools/study/figures/notes.hpp"
 #include "tools/study/hybrid.hpp"
-#include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {
@@ -104,7 +105,7 @@ int run_hybrid(const HybridFlags& flags) {
   check_one_count(setting, "hybrid");
   const ScheduleSpec schedule =
       as_the_paper ? parse_schedules(paper_schedule).front() : one_schedule(flags.common);
-  const Case asked = make_case(request, setting, schedule, setting.device_counts.front());
+  const Case asked = searched_case(request, setting, schedule, setting.device_counts.front());
   add_notes_on_unread(flags.common, "hybrid", Shows::time, setting);
   for (std::string& note : setting_notes(asked)) setting.notes.push_back(std::move(note));
   const std::optional<HybridStudy> study = hybrid_study(asked, share, 20);

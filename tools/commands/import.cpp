@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/terminal.hpp"

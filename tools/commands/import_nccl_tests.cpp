@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "cost_models/network/calibration.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/names.hpp"
 #include "sim/measured_collective.hpp"
-#include "sim/names.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"

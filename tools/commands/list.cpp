@@ -13,12 +13,11 @@
 #include "schedulers/aliases.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/terminal.hpp"
-#include "tools/datasets/dataset.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/settings.hpp"
 #include "traces/traces.hpp"
@@ -147,12 +146,6 @@ std::string list_traces() {
   return text;
 }
 
-std::string list_data() {
-  std::string text = "\nData to train on\n";
-  for (const auto& [name, about] : data_names()) text += fmt::format("  {:<14} {}\n", name, about);
-  return text;
-}
-
 void add_list(Flags command) {
   const auto schema = std::make_shared<bool>(false);
   command.flag("--request-schema", *schema, "print the JSON Schema of a request, and nothing else");
@@ -163,7 +156,7 @@ void add_list(Flags command) {
       return 0;
     }
     print_wrapped(list_schedulers() + list_partitioners() + list_models() + list_families() +
-                  list_clusters() + list_collectives() + list_traces() + list_data());
+                  list_clusters() + list_collectives() + list_traces());
     return 0;
   });
 }
@@ -172,7 +165,7 @@ void add_list(Flags command) {
 
 extern const Command list_command;
 const Command list_command = {
-    "list", "List schedules, partitioners, models, clusters, collectives, traces and data sets",
+    "list", "List schedules, partitioners, models, clusters, collectives and traces",
     add_list, ""};
 
 }  // namespace stageline

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <memory>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/table.hpp"
@@ -16,9 +16,10 @@
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/inputs/program_files.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/plan.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
 #include "tools/study/optimal.hpp"
 
 namespace stageline {
@@ -100,7 +101,7 @@ int run_optimal(const OptimalFlags& flags) {
   const SettingRequest request = request_of(flags.common);
   Setting setting = read_setting(request);
   check_one_count(setting, "optimal");
-  const Case asked = make_case(request, setting, spec, setting.device_counts.front());
+  const Case asked = searched_case(request, setting, spec, setting.device_counts.front());
   const std::atomic<bool>& is_interrupted = catch_signals(SecondSignal::ignored);
   const auto begin = std::chrono::steady_clock::now();
   ProgressLine line(!flags.common.quiet);

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/inputs/settings.hpp"
 
 namespace stageline {

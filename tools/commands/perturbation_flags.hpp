@@ -8,7 +8,7 @@
 
 #include "tools/commands/flags.hpp"
 #include "tools/inputs/perturbation_file.hpp"
-#include "tools/study/scenario_runs.hpp"
+#include "tools/study/whatif/scenario_runs.hpp"
 
 namespace stageline {
 

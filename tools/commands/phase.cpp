@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"

@@ -15,8 +15,8 @@
 
 #include "cost_models/batch.hpp"
 #include "schedulers/aliases.hpp"
-#include "sim/errors.hpp"
-#include "sim/names.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/names.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
@@ -27,6 +27,7 @@
 #include "tools/commands/typed.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/inputs/training_budget.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/planner/planner.hpp"
 #include "tools/report/json/plan.hpp"
 #include "tools/report/page/study_pages.hpp"
@@ -252,7 +253,7 @@ Page page_of_plan(const Setting& setting, const PlanRequest& request, const Plan
     words.advice.push_back(command_of(point, view));
     const SettingRequest again = stageline::request_of(request.setting, point.candidate);
     const Setting its = read_setting(again);
-    drawn.push_back(make_case(again, its, point.candidate.spec, its.device_counts.front()));
+    drawn.push_back(searched_case(again, its, point.candidate.spec, its.device_counts.front()));
     outcomes.push_back(study(drawn.back(), Curves::all));
   } else {
     words.advice.push_back(plan.missing ? "nothing fits: " + print_missing(plan.missing->need)

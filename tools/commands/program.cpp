@@ -11,17 +11,18 @@
 #include <vector>
 
 #include "schedulers/aliases.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/check/lint.hpp"
-#include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/inputs/program_files.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/text/lint.hpp"
-#include "tools/study/layout.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
+#include "tools/study/run/layout.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -47,7 +48,7 @@ Costs costs_for(const ProgramFlags& flags, const Program& program) {
   request.program = program;
   const Setting setting = read_setting(request);
   const Case asked =
-      make_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
+      searched_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
   return costs_of(asked, lay_out(asked));
 }
 
@@ -150,7 +151,7 @@ void print_program(const ProgramFlags& flags, Flags command) {
   const Setting setting = read_setting(request);
   check_one_count(setting, "program");
   Case asked =
-      make_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
+      searched_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
   if (asked.steps == 0) asked.steps = 1;
   say(read_as_notes(flags.common.schedules), flags.common.quiet);
   std::vector<std::string> said = setting.notes;  // where nothing is refused

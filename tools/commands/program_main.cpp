@@ -16,12 +16,13 @@
 #include <string_view>
 #include <system_error>
 
-#include "sim/errors.hpp"
-#include "sim/pages.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/pages.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/version.hpp"
-#include "tools/study/contradictions.hpp"
+#include "tools/study/figures/contradictions.hpp"
 
 namespace stageline {
 namespace {

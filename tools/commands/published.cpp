@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
-#include "tools/evidence/published/report.hpp"
-#include "tools/evidence/published/vtrain.hpp"
 #include "tools/inputs/traces.hpp"
+#include "tools/published/report.hpp"
+#include "tools/published/vtrain.hpp"
 
 namespace stageline {
 namespace {
@@ -104,7 +104,7 @@ void add_published(Flags command) {
   const auto flags = std::make_shared<PublishedFlags>();
   command
       .option("POINTS", flags->points,
-              "a CSV file of published measurements (columns in tools/evidence/published), or "
+              "a CSV file of published measurements (columns in tools/lab/evidence/published), or "
               "vTrain's; - is standard input")
       .required();
   command.option("--source", flags->source, "only rows whose source has this word in it");

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "schedulers/aliases.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
@@ -14,10 +14,11 @@
 #include "tools/commands/progress_line.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/sensitivity.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -41,7 +42,7 @@ int run_sensitivity(const SensitivityFlags& flags) {
   Setting setting = read_setting(request);
   check_one_count(setting, "sensitivity");
   const Case asked =
-      make_case(request, setting, one_schedule(common), setting.device_counts.front());
+      searched_case(request, setting, one_schedule(common), setting.device_counts.front());
   const Outcome outcome = study(asked);
   add_notes_on_unread(common, "sensitivity", Shows::time, setting);
   for (std::string& note : setting_notes(asked, outcome)) setting.notes.push_back(std::move(note));

@@ -7,8 +7,8 @@
 
 #include "schedulers/aliases.hpp"
 #include "sim/analysis/cycle_words.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
@@ -19,6 +19,7 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/commands/why_flags.hpp"
 #include "tools/compare/advice.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/outcome_page.hpp"
 #include "tools/report/page/sections.hpp"
@@ -31,12 +32,12 @@
 #include "tools/report/text/uncertainty.hpp"
 #include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
-#include "tools/study/blocking.hpp"
-#include "tools/study/energy.hpp"
-#include "tools/study/notes.hpp"
-#include "tools/study/recompute.hpp"
-#include "tools/study/stash_gap.hpp"
-#include "tools/study/waterfall.hpp"
+#include "tools/study/figures/blocking.hpp"
+#include "tools/study/figures/energy.hpp"
+#include "tools/study/figures/notes.hpp"
+#include "tools/study/figures/recompute.hpp"
+#include "tools/study/pace/stash_gap.hpp"
+#include "tools/study/whatif/waterfall.hpp"
 
 namespace stageline {
 namespace {
@@ -164,7 +165,7 @@ int run_simulate(const SimulateFlags& flags) {
   const bool silent = to_stdout(common.json, flags.svg, flags.html);
   const TrainingBudget budget = budget_of(common, setting.model);
   const ScheduleSpec spec = one_schedule(common);
-  const Case asked = make_case(request, setting, spec, setting.device_counts.front());
+  const Case asked = searched_case(request, setting, spec, setting.device_counts.front());
   const Outcome outcome = study(asked, flags.html.empty() ? Curves::none : Curves::all);
   const int answer = outcome.fit == Fit::no ? 1 : 0;
   std::optional<Waterfall> waterfall;

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/convert_svg.hpp"
 

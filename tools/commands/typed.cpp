@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
-#include "sim/units.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
+#include "sim/base/units.hpp"
 #include "tools/base/text.hpp"
 
 namespace stageline {

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "schedulers/aliases.hpp"
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
@@ -27,7 +27,7 @@
 #include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/uncertainty.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,7 @@
 #include "tools/commands/flags.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/report/text/waterfall.hpp"
-#include "tools/study/waterfall.hpp"
+#include "tools/study/whatif/waterfall.hpp"
 
 namespace stageline {
 

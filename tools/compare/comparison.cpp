@@ -10,13 +10,15 @@
 #include <optional>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
+#include "sim/deadlock.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/compare/trial.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/study/cases_at_a_time.hpp"
-#include "tools/study/drop_spans.hpp"
+#include "tools/study/figures/drop_spans.hpp"
 
 namespace stageline {
 
@@ -93,7 +95,7 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
     in_parallel(found.size(), at_a_time, [&](std::size_t i) {
       const int devices = setting.device_counts[i / cuts / schedules.size()];
       const ScheduleSpec& spec = schedules[i / cuts % schedules.size()];
-      Row row = row_of(make_case(requests[i % cuts], setting, spec, devices), spec, keep);
+      Row row = row_of(searched_case(requests[i % cuts], setting, spec, devices), spec, keep);
       const std::lock_guard<std::mutex> held(access);
       if (!shared) shared = row.asked;
       row.asked.share_with(*shared);

@@ -11,7 +11,7 @@
 
 #include "tools/compare/shared_case.hpp"
 #include "tools/inputs/setting.hpp"
-#include "tools/study/ranking.hpp"
+#include "tools/study/figures/ranking.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "cost_models/perturbation/elementary.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/batch/philox.hpp"
-#include "sim/errors.hpp"
 #include "tools/base/parallel.hpp"
 
 namespace stageline {

@@ -9,8 +9,8 @@
 
 #include "sim/analysis/kind_times.hpp"
 #include "sim/analysis/statistics.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

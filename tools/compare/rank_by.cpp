@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/amounts.hpp"
 #include "tools/base/table.hpp"
-#include "tools/study/energy.hpp"
+#include "tools/study/figures/energy.hpp"
 
 namespace stageline {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/uncertainty.hpp"
-#include "tools/study/training_rates.hpp"
+#include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
 

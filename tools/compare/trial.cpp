@@ -5,9 +5,11 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "tools/study/cut_search.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/deadlock.hpp"
+#include "tools/planner/cuts/cut_search.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -46,7 +48,7 @@ std::optional<Trial> tried(const SettingRequest& request, const Setting& setting
   asked.device_order = DeviceOrdering::given;  // a search would simulate hundreds of trials
   if (is_simulated(asked.partition)) asked.partition = "balanced";
   try {
-    return trial_of(study(make_case(asked, setting, spec, devices)));
+    return trial_of(study(searched_case(asked, setting, spec, devices)));
   } catch (const UsageError&) {
     return std::nullopt;
   } catch (const ProgramError&) {

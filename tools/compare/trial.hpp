@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tools/inputs/setting.hpp"
-#include "tools/study/ranking.hpp"
+#include "tools/study/figures/ranking.hpp"
 
 namespace stageline {
 

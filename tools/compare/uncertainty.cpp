@@ -7,8 +7,9 @@
 #include <limits>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
+#include "sim/deadlock.hpp"
 
 namespace stageline {
 namespace {

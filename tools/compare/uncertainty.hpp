@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/compare/comparison.hpp"
-#include "tools/study/scenario_runs.hpp"
+#include "tools/study/whatif/scenario_runs.hpp"
 
 namespace stageline {
 

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/base/table.hpp"
 #include "tools/compare/advice.hpp"

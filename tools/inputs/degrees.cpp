@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/names.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/names.hpp"
 
 namespace stageline {
 

@@ -15,12 +15,12 @@
 #include "cost_models/perturbation/perturbation.hpp"
 #include "cost_models/spec.hpp"
 #include "schedulers/partition/cuts.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/inputs/clusters.hpp"
 #include "tools/inputs/traces.hpp"
-#include "tools/study/slow_devices.hpp"
+#include "tools/study/whatif/slow_devices.hpp"
 
 namespace stageline {
 namespace {

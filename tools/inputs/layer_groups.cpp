@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "schedulers/partition/megatron.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/files.hpp"
 #include "traces/programs.hpp"

@@ -8,7 +8,7 @@
 #include <set>
 #include <system_error>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/provided_files.hpp"
 #include "traces/gzip.hpp"

@@ -14,17 +14,16 @@
 #include "cost_models/state_bytes.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/language_spelling.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/names.hpp"
+#include "sim/base/numbers.hpp"
 #include "sim/checked.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/names.hpp"
-#include "sim/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
 #include "tools/inputs/priced_slices.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/setting_alike.hpp"
 #include "tools/inputs/traces.hpp"
-#include "tools/study/cut_search.hpp"
 
 namespace stageline {
 namespace {
@@ -234,7 +233,7 @@ bool has_memory(const ClusterChoice& cluster) {
 }
 
 // What is asked of ranks, links or memory that there are none of. What is asked of ops is in
-// tools/study/notes.cpp.
+// tools/study/figures/notes.cpp.
 void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
   if (request.degrees_are_searched) return;
   const SettingRequest usual;
@@ -442,13 +441,7 @@ Case make_case(const SettingRequest& request, const Setting& setting, const Sche
   asked.microbatches = request.microbatches > 0 ? request.microbatches : 4 * devices;
   asked.steps = request.steps;
   price_slice(request, setting, asked);
-  if (request.device_order == DeviceOrdering::search) {
-    const std::string partition = asked.partition;
-    if (is_simulated(partition)) asked.partition = "balanced";
-    asked = with_searched_order(std::move(asked));
-    asked.partition = partition;
-  }
-  return with_searched_cut(std::move(asked));
+  return asked;
 }
 
 std::vector<std::string> notes(const Setting& setting) {

@@ -18,7 +18,6 @@
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/layer_groups.hpp"
 #include "tools/study/case.hpp"
-#include "tools/study/device_order.hpp"
 
 namespace stageline {
 
@@ -71,7 +70,7 @@ struct Setting {
   /// With degrees, the ranks of each of the device counts.
   std::map<int, std::shared_ptr<RankedCluster>> ranked;
   std::vector<std::string> notes{};  // on rates of devices, and on what if
-  bool orders_searched = false;      // of the devices, by make_case()
+  bool orders_searched = false;      // of the devices, by searched_case()
   bool all_asked = false;            // SettingRequest::all_pipelines
   bool replicas_vary = false;        // SettingRequest::replicas_vary
   /// Of the trace, for schedules that cut sequences; null: it does not say what a slice takes.
@@ -81,8 +80,8 @@ struct Setting {
 /// Opens what the request names. Throws UsageError and TraceError.
 Setting read_setting(const SettingRequest& request);
 
-/// One case of the setting, on that many devices; where the request asks for it, with the order of
-/// its devices searched (tools/study/device_order.hpp).
+/// One case of the setting, on that many devices, in the given order and with the cut as its name:
+/// searched_case() looks for those that the request wants searched.
 Case make_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
                int devices);
 

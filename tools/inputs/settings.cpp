@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "cost_models/state_bytes.hpp"
-#include "sim/names.hpp"
+#include "sim/base/names.hpp"
 #include "tools/base/json.hpp"
 #include "tools/inputs/degrees.hpp"
 #include "tools/inputs/weight_rule.hpp"

@@ -10,7 +10,7 @@
 #include "cost_models/roofline.hpp"
 #include "cost_models/shapes/shapes.hpp"
 #include "cost_models/transformers/language_spelling.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/inputs/bundled.hpp"
 #include "tools/inputs/clusters.hpp"

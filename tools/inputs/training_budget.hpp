@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "sim/model.hpp"
-#include "tools/study/training_rates.hpp"
+#include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
 

@@ -1,7 +1,7 @@
 // Reads the name of a weight rule.
 #include "tools/inputs/weight_rule.hpp"
 
-#include "sim/names.hpp"
+#include "sim/base/names.hpp"
 
 namespace stageline {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/base/names.hpp"
 #include "sim/degrees.hpp"
-#include "sim/names.hpp"
 #include "tools/base/text.hpp"
 
 namespace stageline {

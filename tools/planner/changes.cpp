@@ -10,13 +10,13 @@
 #include <utility>
 
 #include "schedulers/partition/transformer_blocks.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/planner/cuts/cut_search.hpp"
 #include "tools/planner/space.hpp"
-#include "tools/study/cut_search.hpp"
-#include "tools/study/layout.hpp"
+#include "tools/study/run/layout.hpp"
 
 namespace stageline {
 namespace {

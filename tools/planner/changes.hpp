@@ -20,7 +20,7 @@ enum class ChangeKind : std::uint8_t {
   knob,               // another value of a knob of the same schedule
   schedule,           // another schedule of the same synchrony
   zero,               // a higher level
-  cut,                // another partition: plain, or promising (tools/study/cut_search.hpp)
+  cut,                // another partition: plain, or promising (tools/planner/cuts/cut_search.hpp)
   sequence_parallel,  // beside tensor parallelism
   degrees,            // tensor, data and pipeline ranks of as many devices
   devices,            // more of them: pipeline, tensor or data ranks

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/study/cases_at_a_time.hpp"
 

@@ -1,7 +1,7 @@
 // What a search drops, in words: for those who ask why a candidate is not in the front.
 #include <fmt/core.h>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/planner/search.hpp"
 
 namespace stageline {

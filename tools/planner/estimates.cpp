@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "cost_models/tied_weights.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/routes.hpp"
 
 namespace stageline {

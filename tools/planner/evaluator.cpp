@@ -8,9 +8,10 @@
 #include <utility>
 
 #include "schedulers/partition/megatron_layout.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/setting_alike.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 
 namespace stageline {
 namespace {
@@ -129,11 +130,11 @@ Case Evaluator::case_of(const Candidate& candidate) {
   const SettingRequest request = request_of(base_, candidate);
   const int devices = candidate.shape.devices();
   if (!looks_like_megatron(partition_text(candidate.partition))) {
-    return make_case(request, *opened, candidate.spec, devices);
+    return searched_case(request, *opened, candidate.spec, devices);
   }
   Setting cut = *opened;
   cut.model = cut_by_layout(std::move(cut.model), candidate.partition);
-  return make_case(request, cut, candidate.spec, devices);
+  return searched_case(request, cut, candidate.spec, devices);
 }
 
 Judgement Evaluator::judge(const Candidate& candidate) {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/errors.hpp"
-#include "sim/names.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/names.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
 #include "tools/planner/planner.hpp"
 

@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "schedulers/partition/cuts.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/inputs/layer_groups.hpp"
-#include "tools/study/layout.hpp"
+#include "tools/study/run/layout.hpp"
 
 namespace stageline {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cost_models/tied_weights.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/rates.hpp"
 #include "tools/planner/shape_loads.hpp"
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/planner/layer_groups.hpp"
 #include "tools/planner/search.hpp"
 #include "tools/planner/words.hpp"
-#include "tools/study/energy.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/energy.hpp"
+#include "tools/study/figures/notes.hpp"
 
 namespace stageline {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "tools/planner/candidate.hpp"
 #include "tools/planner/evaluator.hpp"
-#include "tools/study/training_rates.hpp"
+#include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
 

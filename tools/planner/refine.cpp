@@ -4,11 +4,11 @@
 #include <exception>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
+#include "tools/planner/cuts/cut_search.hpp"
 #include "tools/planner/search.hpp"
-#include "tools/study/cut_search.hpp"
 
 namespace stageline {
 namespace {

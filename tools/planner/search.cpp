@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/planner/shape_loads.hpp"

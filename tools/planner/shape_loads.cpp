@@ -6,8 +6,8 @@
 
 #include "cost_models/state_bytes.hpp"
 #include "cost_models/tied_weights.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/rates.hpp"
 
 namespace stageline {

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "cost_models/tied_weights.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/planner/planner.hpp"
 
 namespace stageline {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/inputs/degrees.hpp"
-#include "tools/study/ranking.hpp"
+#include "tools/study/figures/ranking.hpp"
 
 namespace stageline {
 namespace {

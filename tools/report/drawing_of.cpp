@@ -9,7 +9,7 @@
 #include "tools/base/table.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/training.hpp"
-#include "tools/study/notes.hpp"
+#include "tools/study/figures/notes.hpp"
 
 namespace stageline {
 namespace {

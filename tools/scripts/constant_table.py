@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the constant table of a kind of plug-in, from the list of names in a meson.build.
 
-usage: constant_table.py TYPE FUNCTION HEADER NAME...
+usage: constant_table.py TYPE FUNCTION HEADER [--suffix=_WORD] NAME...
 
-Each NAME is a constant `extern const TYPE NAME_TYPE` (lower case) in namespace stageline, or
+Each NAME is a constant `extern const TYPE NAME_TYPE` (lower case; or NAME_WORD) in namespace stageline, or
 stageline::INNER where TYPE is INNER::TYPE, defined at the foot of its own .cpp; a name that stands
 twice is a link error, one that is missing too.
 """
@@ -13,6 +13,8 @@ kind, function, header, *names = sys.argv[1:]
 *inner, kind = kind.split("::")
 namespace = "::".join(["stageline", *inner])
 suffix = "_" + kind.lower()
+if names[0].startswith("--suffix="):
+    suffix = names.pop(0).removeprefix("--suffix=")
 print("// Generated from the list in meson.build.")
 print(f'#include "{header}"\n\nnamespace {namespace} {{\n')
 for name in names:

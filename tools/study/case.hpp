@@ -1,10 +1,12 @@
 // The input of study().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost_models/network/ranked_cluster.hpp"
@@ -15,6 +17,12 @@
 #include "sim/program.hpp"
 
 namespace stageline {
+
+/// Device d of a pipeline is the cluster's device d, or the order is searched.
+enum class DeviceOrdering : std::uint8_t { given, search };
+inline constexpr std::array all_device_orderings{DeviceOrdering::given, DeviceOrdering::search};
+/// "search", as in --device-order.
+std::string_view name(DeviceOrdering ordering);
 
 /// What a search for the order of the devices along the pipeline has found.
 struct DeviceOrder {

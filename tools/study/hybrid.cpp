@@ -9,11 +9,11 @@
 #include <optional>
 
 #include "sim/analysis/metrics.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "tools/study/bound.hpp"
-#include "tools/study/layout.hpp"
-#include "tools/study/run.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "tools/study/pace/bound.hpp"
+#include "tools/study/run/layout.hpp"
+#include "tools/study/run/run.hpp"
 
 namespace stageline {
 namespace {

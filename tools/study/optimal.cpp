@@ -6,13 +6,13 @@
 #include <optional>
 #include <utility>
 
-#include "schedulers/parts/device_bound.hpp"
-#include "schedulers/parts/stash_bound.hpp"
 #include "schedulers/parts/stash_limit.hpp"
+#include "schedulers/search/device_bound.hpp"
+#include "schedulers/search/stash_bound.hpp"
 #include "schedulers/zb_auto.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/table.hpp"
-#include "tools/study/layout.hpp"
+#include "tools/study/run/layout.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {

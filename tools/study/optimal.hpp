@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "schedulers/parts/order_search.hpp"
 #include "schedulers/scheduler.hpp"
+#include "schedulers/search/order_search.hpp"
 #include "tools/study/case.hpp"
 #include "tools/study/outcome.hpp"
 

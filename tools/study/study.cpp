@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/problem.hpp"
-#include "tools/study/contradictions.hpp"
-#include "tools/study/fit.hpp"
-#include "tools/study/layout.hpp"
-#include "tools/study/pace.hpp"
-#include "tools/study/run.hpp"
-#include "tools/study/stillness.hpp"
+#include "tools/study/figures/contradictions.hpp"
+#include "tools/study/figures/fit.hpp"
+#include "tools/study/pace/pace.hpp"
+#include "tools/study/pace/stillness.hpp"
+#include "tools/study/run/layout.hpp"
+#include "tools/study/run/run.hpp"
 
 namespace stageline {
 namespace {

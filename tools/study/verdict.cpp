@@ -11,17 +11,17 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/interference.hpp"
 #include "sim/lower/message_need.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/lower/repricing.hpp"
 #include "tools/base/check_point.hpp"
-#include "tools/study/fit.hpp"
-#include "tools/study/layout.hpp"
-#include "tools/study/pace.hpp"
-#include "tools/study/quick_pace.hpp"
-#include "tools/study/run.hpp"
+#include "tools/study/figures/fit.hpp"
+#include "tools/study/pace/pace.hpp"
+#include "tools/study/pace/quick_pace.hpp"
+#include "tools/study/run/layout.hpp"
+#include "tools/study/run/run.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {

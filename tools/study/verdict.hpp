@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tools/study/case.hpp"
+#include "tools/study/figures/ranking.hpp"
 #include "tools/study/outcome.hpp"
-#include "tools/study/ranking.hpp"
 
 namespace stageline {
 

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "schedulers/scheduler.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
+#include "sim/base/units.hpp"
 #include "sim/batch/philox.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "cost_models/roofline.hpp"
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/provided_files.hpp"

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/sweep/folder.hpp"

@@ -7,11 +7,13 @@
 #include <exception>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/deadlock.hpp"
 #include "tools/base/csv_cell.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/compare/trial.hpp"
 #include "tools/inputs/setting_alike.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/study/cases_at_a_time.hpp"
 #include "tools/study/study.hpp"
 #include "tools/sweep/made_once.hpp"
@@ -78,7 +80,7 @@ struct SweepRunner::Kept {
   Case case_of(const std::vector<SettingWord>& words, const SweepQuestion& question) {
     const SettingRequest& request = question.request.setting;
     const std::shared_ptr<const Setting> opened = setting(words, request);
-    return make_case(request, *opened, question.request.schedules.front(),
+    return searched_case(request, *opened, question.request.schedules.front(),
                      opened->device_counts.front());
   }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tools/base/provided_files.hpp"
-#include "tools/study/scenario_runs.hpp"
 #include "tools/study/verdict.hpp"
+#include "tools/study/whatif/scenario_runs.hpp"
 #include "tools/sweep/spec.hpp"
 
 namespace stageline {

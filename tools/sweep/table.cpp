@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/base/csv_cell.hpp"
 #include "tools/sweep/rows.hpp"
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/base/text.hpp"
 #include "tools/inputs/settings.hpp"
 #include "traces/json/tree.hpp"

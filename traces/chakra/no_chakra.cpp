@@ -1,5 +1,5 @@
 // Stands in for traces/chakra/writer.cpp in a build without protobuf.
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "traces/programs.hpp"
 
 namespace stageline {

@@ -10,7 +10,7 @@
 //               └───► F1                    ┊         ┄┄►  comm_tag, of one SEND and one RECV
 //     rank 1   F7 ──► RECV_F0 ◄┄┄┄┄┄┄┄┄┄┄┄┄┄┘
 //               └───► F0 ◄── RECV_F0
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "traces/chakra/chakra.pb.h"
 
 #include <fmt/core.h>
@@ -22,7 +22,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"

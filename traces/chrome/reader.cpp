@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 #include "traces/chrome/trace_events.hpp"
 #include "traces/gzip.hpp"
 #include "traces/json/tree.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {

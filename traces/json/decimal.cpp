@@ -1,7 +1,7 @@
 // Converts decimal text to integers without a detour through floating point.
 #include <algorithm>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/index.hpp"
-#include "sim/names.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/names.hpp"
 
 namespace stageline {
 namespace {

@@ -1,6 +1,6 @@
 // Parses the names that torch.distributed.pipelining gives its actions.
 
-#include "sim/numbers.hpp"
+#include "sim/base/numbers.hpp"
 #include "sim/program.hpp"
 #include "traces/kineto/rank.hpp"
 

@@ -12,8 +12,8 @@
 #include <map>
 #include <string_view>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "traces/kineto/rank.hpp"
 
 namespace stageline {

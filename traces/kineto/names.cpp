@@ -13,8 +13,8 @@
 #include <regex>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 #include "sim/text/visible.hpp"
 #include "traces/json/tree.hpp"
 

@@ -1,7 +1,7 @@
 // Reads one profile in the way that it allows.
 #include <fmt/format.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "traces/gzip.hpp"
 #include "traces/json/tree.hpp"
 #include "traces/kineto/found.hpp"

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {

@@ -20,7 +20,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/program.hpp"
 #include "traces/chrome/trace_events.hpp"
 #include "traces/json/tree.hpp"

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <limits>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "traces/kineto/rank.hpp"
 
 namespace stageline {

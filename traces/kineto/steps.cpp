@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "traces/kineto/rank.hpp"
 
 namespace stageline {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "traces/kineto/rank.hpp"
 
 namespace stageline {

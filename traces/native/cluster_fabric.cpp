@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "traces/native/cluster_parts.hpp"
 
 namespace stageline {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "traces/native/cluster_parts.hpp"
 
 namespace stageline {

@@ -17,7 +17,7 @@
 
 namespace stageline {
 
-/// A text with a unit, parsed by one of the parse_* functions of sim/units.hpp. `example` is quoted
+/// A text with a unit, parsed by one of the parse_* functions of sim/base/units.hpp. `example` is quoted
 /// in the refusal of a number.
 template <class Parse>
 auto with_unit(const JsonNode& node, Parse parse, std::string_view example) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "traces/json/parts.hpp"
 #include "traces/native/cluster_parts.hpp"
 #include "traces/native/measured_collectives.hpp"

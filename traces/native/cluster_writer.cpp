@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "traces/json/parts.hpp"
 #include "traces/native/measured_collectives.hpp"
 #include "traces/traces.hpp"

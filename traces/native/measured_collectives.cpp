@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/base/names.hpp"
 #include "sim/bus_bandwidth.hpp"
-#include "sim/names.hpp"
 #include "traces/json/parts.hpp"
 
 namespace stageline {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "traces/json/parts.hpp"
 #include "traces/native/fields.hpp"
 #include "traces/native/groups.hpp"

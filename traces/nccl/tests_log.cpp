@@ -11,9 +11,9 @@
 #include <set>
 #include <utility>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 #include "sim/bus_bandwidth.hpp"
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {

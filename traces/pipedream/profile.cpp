@@ -4,7 +4,7 @@
 #include <array>
 #include <cctype>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "traces/json/tree.hpp"
 #include "traces/pipedream/text.hpp"
 #include "traces/traces.hpp"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "traces/programs.hpp"
 
 namespace stageline {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/text/visible.hpp"
 #include "traces/json/tree.hpp"
 

@@ -5,9 +5,9 @@
 
 #include <array>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 #include "sim/program.hpp"
 
 namespace stageline {

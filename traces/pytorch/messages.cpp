@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "traces/pytorch/rules.hpp"
 
 namespace stageline {

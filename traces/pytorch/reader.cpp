@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "traces/programs.hpp"
 #include "traces/pytorch/rules.hpp"
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/engine.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
 #include "traces/programs.hpp"
 #include "traces/pytorch/lowering.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cost_models/transformers/kernel_rates.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/lower/charges.hpp"
 #include "tests/cost_models/collective_clusters.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cost_models/transformers/config.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::hugging_face_tests {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cost_models/transformers/config.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::open_form_tests {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cost_models/transformers/config.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::parameters_tests {
 namespace {

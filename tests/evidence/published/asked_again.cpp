@@ -1,5 +1,5 @@
 // Does the question that the report has of a row, asked again, give the row's number?
-#include "tools/evidence/published/asked_again.hpp"
+#include "tools/published/asked_again.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "tests/evidence/published/sample_points.hpp"
-#include "tools/evidence/published/report.hpp"
+#include "tools/published/report.hpp"
 #include "tools/sweep/words.hpp"
 #include "traces/json/tree.hpp"
 

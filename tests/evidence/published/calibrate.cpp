@@ -1,12 +1,12 @@
 // Does a calibration find the rates that steps were made with, and refuse what it cannot use?
-#include "tools/evidence/published/calibrate.hpp"
+#include "tools/published/calibrate.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <string>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 
 namespace stageline::calibrate_tests {

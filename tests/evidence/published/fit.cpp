@@ -1,5 +1,5 @@
 // Does the fit find known constants, whatever a few slow runs say, and does it say how well?
-#include "tools/evidence/published/fit.hpp"
+#include "tools/published/fit.hpp"
 
 #include <doctest/doctest.h>
 

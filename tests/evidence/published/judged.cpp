@@ -1,9 +1,9 @@
 // Are deviations, roles and the fitted cost of an op what one works out by hand?
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/published/sample_points.hpp"
-#include "tools/evidence/published/summary.hpp"
+#include "tools/published/summary.hpp"
 
 namespace stageline::judged_tests {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tools/base/files.hpp"
-#include "tools/evidence/published/points.hpp"
+#include "tools/published/points.hpp"
 
 namespace stageline::megatron_lm_tests {
 

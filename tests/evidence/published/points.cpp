@@ -1,11 +1,11 @@
 // Are rows of published measurements read as they are printed?
-#include "tools/evidence/published/points.hpp"
+#include "tools/published/points.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/published/sample_points.hpp"
-#include "tools/evidence/published/csv.hpp"
+#include "tools/published/csv.hpp"
 
 namespace stageline::points_tests {
 

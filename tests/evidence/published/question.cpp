@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/published/sample_points.hpp"
-#include "tools/evidence/published/hardware.hpp"
-#include "tools/evidence/published/point_model.hpp"
-#include "tools/evidence/published/points.hpp"
+#include "tools/published/hardware.hpp"
+#include "tools/published/point_model.hpp"
+#include "tools/published/points.hpp"
 
 namespace stageline::question_tests {
 

@@ -1,5 +1,5 @@
 // Are as many constants set free as the steps determine, and are they those of the truth?
-#include "tools/evidence/published/rate_fit.hpp"
+#include "tools/published/rate_fit.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "tools/evidence/published/on_threads.hpp"
+#include "sim/base/errors.hpp"
+#include "tools/published/on_threads.hpp"
 
 namespace stageline::rate_fit_tests {
 namespace {

@@ -1,9 +1,9 @@
 // Do the reports of published rows say what was judged, in every format?
-#include "tools/evidence/published/report.hpp"
+#include "tools/published/report.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/published/sample_points.hpp"
 #include "traces/json/tree.hpp"
 

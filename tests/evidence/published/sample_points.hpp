@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tools/base/files.hpp"
-#include "tools/evidence/published/points.hpp"
+#include "tools/published/points.hpp"
 
 namespace stageline::test {
 

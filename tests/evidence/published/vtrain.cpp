@@ -1,9 +1,9 @@
 // Are vTrain's files read, and does 1F1B compose its layers as vTrain's simulator does?
-#include "tools/evidence/published/vtrain.hpp"
+#include "tools/published/vtrain.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tests/evidence/published/sample_points.hpp"
 #include "tests/text.hpp"
 

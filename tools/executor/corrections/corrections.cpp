@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/executor/corrections/correction.hpp"
 
 namespace stageline::executor {

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/devices/green_contexts.hpp"
 #include "tools/executor/processes/process.hpp"

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/executor/profile/reported_total.hpp"
 
 namespace stageline::executor {

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::executor {
 namespace {

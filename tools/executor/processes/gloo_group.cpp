@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::executor {
 

@@ -24,8 +24,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/processes/tell.hpp"
 
 namespace stageline::executor {

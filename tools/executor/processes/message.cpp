@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::executor {
 namespace {

@@ -1,5 +1,5 @@
 // What takes the place of gloo_group.cpp where Meson finds no Gloo.
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/executor/processes/gloo_group.hpp"
 
 namespace stageline::executor {

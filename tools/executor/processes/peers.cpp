@@ -16,8 +16,8 @@
 #include <thread>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/processes/gloo_group.hpp"
 #include "tools/executor/processes/link.hpp"
 #include "tools/executor/processes/message.hpp"

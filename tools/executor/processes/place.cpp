@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline::executor {
 namespace {

@@ -19,7 +19,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::executor {
 namespace {

@@ -3,7 +3,7 @@
 // Includes ATen: for the files of this folder and its neighbours only.
 #pragma once
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 #include "tools/executor/profile/profile.hpp"
 
 namespace stageline::executor {

@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "sim/analysis/statistics.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/run/worker_pool.hpp"
 
 namespace stageline::executor {

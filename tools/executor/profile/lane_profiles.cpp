@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "sim/analysis/statistics.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/run/worker_pool.hpp"
 

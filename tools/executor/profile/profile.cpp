@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "sim/analysis/statistics.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/profile/rounds.hpp"
 #include "tools/executor/run/worker_pool.hpp"

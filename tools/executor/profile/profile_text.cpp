@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "cost_models/breakdown.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/csv_cell.hpp"
 #include "tools/report/text/costs.hpp"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/run/worker_pool.hpp"
 
 namespace stageline::executor {

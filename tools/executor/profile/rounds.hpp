@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/profile/profile.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"

@@ -6,8 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/lower/passes.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -31,7 +32,7 @@ Prediction predict(const SettingRequest& question, const Setting& setting,
         devices, replicas, replicas));
   }
   const auto case_on = [&](int count) {
-    Case asked = make_case(question, setting, schedule, count);
+    Case asked = searched_case(question, setting, schedule, count);
     if (imitated) {
       asked.cluster.interference.clear();
       asked.cluster.handover = {};

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/processes/tell.hpp"
 
 namespace stageline::executor {

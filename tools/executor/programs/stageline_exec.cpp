@@ -10,10 +10,10 @@
 
 #include "cost_models/roofline.hpp"
 #include "sim/analysis/statistics.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 #include "sim/lower/passes.hpp"
-#include "sim/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <set>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/executor/devices/accelerators.hpp"

@@ -5,7 +5,7 @@
 
 #include "tools/commands/program_main.hpp"
 #include "tools/executor/programs/study_runs.hpp"
-#include "tools/papers/staleness/cases.hpp"
+#include "tools/lab/papers/staleness/cases.hpp"
 
 namespace stageline {
 namespace {

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "cost_models/roofline.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/program_main.hpp"
@@ -23,15 +23,16 @@
 #include "tools/executor/tensors/traced_model.hpp"
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/trainer.hpp"
-#include "tools/study/layout.hpp"
-#include "tools/training/times.hpp"
+#include "tools/lab/training/times.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
+#include "tools/study/run/layout.hpp"
 
 namespace stageline::executor {
 namespace {
 
 using stageline::print;  // of times
 
-constexpr std::int64_t most_steps = 400'000;  // of a log in JSON (tools/training/README.md)
+constexpr std::int64_t most_steps = 400'000;  // of a log in JSON (tools/lab/training/README.md)
 
 std::vector<Accelerator> devices_of(const TrainFlags& flags, int needed) {
   if (flags.device.empty() || flags.device == "cpu") {
@@ -51,7 +52,7 @@ int least_devices(const SettingRequest& question, const Setting& setting,
   for (int devices = 2; devices <= 64; ++devices) {
     std::optional<Case> asked;
     try {
-      asked = make_case(question, setting, schedule, devices);
+      asked = searched_case(question, setting, schedule, devices);
     } catch (const UsageError&) {
       if (devices == 2) throw;
       throw UsageError(refusal);  // the cluster has no more
@@ -133,7 +134,7 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   const bool fewest = question.devices.empty() && !common.given("cluster");
   const int devices =
       fewest ? least_devices(question, setting, schedule) : setting.device_counts.front();
-  const Case asked = make_case(question, setting, schedule, devices);
+  const Case asked = searched_case(question, setting, schedule, devices);
   const TracedModel shape = traced_model(flags.model, common.trace(), setting.model);
   if (setting.model.batch < 1) {
     throw UsageError("the trace does not say its batch size; give --microbatch-size");

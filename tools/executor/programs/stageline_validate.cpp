@@ -9,13 +9,10 @@
 #include <optional>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/program_main.hpp"
-#include "tools/evidence/calibrate.hpp"
-#include "tools/evidence/kept.hpp"
-#include "tools/evidence/report.hpp"
 #include "tools/executor/devices/accelerators.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
@@ -29,6 +26,9 @@
 #include "tools/executor/programs/validation.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/lab/evidence/calibrate.hpp"
+#include "tools/lab/evidence/kept.hpp"
+#include "tools/lab/evidence/report.hpp"
 
 namespace stageline::executor {
 namespace {

@@ -18,14 +18,14 @@
 #include <map>
 #include <thread>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/executor/processes/process.hpp"
 #include "tools/executor/processes/tell.hpp"
-#include "tools/papers/staleness/copies.hpp"
-#include "tools/papers/staleness/report.hpp"
+#include "tools/lab/papers/staleness/copies.hpp"
+#include "tools/lab/papers/staleness/report.hpp"
 
 namespace stageline {
 namespace {

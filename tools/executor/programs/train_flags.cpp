@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "tools/datasets/dataset.hpp"
+#include "sim/base/errors.hpp"
+#include "tools/lab/datasets/dataset.hpp"
 
 namespace stageline::executor {
 namespace {

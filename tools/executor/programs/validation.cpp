@@ -12,10 +12,8 @@
 #include <thread>
 
 #include "sim/analysis/statistics.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "tools/evidence/judge.hpp"
-#include "tools/evidence/whole_device.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/shared_text.hpp"
 #include "tools/executor/profile/handover_profile.hpp"
@@ -24,6 +22,8 @@
 #include "tools/executor/run/execute.hpp"
 #include "tools/executor/run/runnable.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/lab/evidence/judge.hpp"
+#include "tools/lab/evidence/whole_device.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline::executor {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/evidence/evidence.hpp"
+#include "tools/lab/evidence/evidence.hpp"
 
 namespace stageline::executor {
 

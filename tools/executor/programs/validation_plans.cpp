@@ -1,7 +1,7 @@
 // The grids that ship.
 #include <array>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/programs/validation.hpp"
 
 namespace stageline::executor {

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/run/exchange.hpp"
 #include "tools/executor/run/job.hpp"
 #include "tools/executor/tensors/cut.hpp"

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/program.hpp"
 #include "sim/rules.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"

@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/peers.hpp"

@@ -1,7 +1,7 @@
 // Records what devices hold.
 #include "tools/executor/run/held_record.hpp"
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::executor {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/wires.hpp"
 
 namespace stageline::executor {

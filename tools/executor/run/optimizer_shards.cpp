@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/tensors/memory_log.hpp"
 
 namespace stageline::executor {

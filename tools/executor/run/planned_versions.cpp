@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::executor {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/stash_readers.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/peers.hpp"

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/run/stash_payload.hpp"
 #include "tools/executor/tensors/memory_log.hpp"
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/op.hpp"
-#include "sim/units.hpp"
 
 namespace stageline::executor {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::executor {
 

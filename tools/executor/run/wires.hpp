@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/task_graph.hpp"
-#include "sim/units.hpp"
 #include "tools/executor/run/completion_board.hpp"
 
 namespace stageline::executor {

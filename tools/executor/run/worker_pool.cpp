@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::executor {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::executor {
 

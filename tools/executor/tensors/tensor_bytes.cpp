@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 
 namespace stageline::executor {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::executor {
 namespace {

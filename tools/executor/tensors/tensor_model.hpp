@@ -11,7 +11,7 @@
 
 #include "cost_models/roofline.hpp"
 #include "cost_models/shapes/shapes.hpp"
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 #include "tools/executor/tensors/tensor_ops.hpp"
 
 namespace stageline::executor {

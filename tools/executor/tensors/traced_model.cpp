@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "cost_models/roofline.hpp"
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::executor {
 namespace {

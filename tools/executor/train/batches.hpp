@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "tools/datasets/dataset.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
+#include "tools/lab/datasets/dataset.hpp"
 
 namespace stageline::executor {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tools/executor/train/training_state.hpp"
-#include "tools/training/log.hpp"
+#include "tools/lab/training/log.hpp"
 
 namespace stageline::executor {
 

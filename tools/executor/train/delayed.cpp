@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/corrections/correction.hpp"
 #include "tools/executor/run/worker_pool.hpp"
 #include "tools/executor/train/delayed_stage.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::executor {
 

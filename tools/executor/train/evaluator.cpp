@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/run/worker_pool.hpp"
 
 namespace stageline::executor {

@@ -10,7 +10,7 @@
 #include "sim/analysis/versions.hpp"
 #include "tools/executor/train/trainer.hpp"
 #include "tools/executor/train/version_plan.hpp"
-#include "tools/training/times.hpp"
+#include "tools/lab/training/times.hpp"
 
 namespace stageline::executor {
 

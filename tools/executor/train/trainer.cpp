@@ -12,14 +12,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/delayed.hpp"
 #include "tools/executor/train/evaluator.hpp"
 #include "tools/executor/train/phase.hpp"
-#include "tools/training/times.hpp"
+#include "tools/lab/training/times.hpp"
 
 namespace stageline::executor {
 namespace {

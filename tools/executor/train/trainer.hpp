@@ -20,8 +20,8 @@
 #include "tools/executor/train/batches.hpp"
 #include "tools/executor/train/recipe.hpp"
 #include "tools/executor/train/training_state.hpp"
+#include "tools/lab/training/log.hpp"
 #include "tools/study/study.hpp"
-#include "tools/training/log.hpp"
 
 namespace stageline::executor {
 

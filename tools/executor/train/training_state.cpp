@@ -1,7 +1,7 @@
 // Collects the parts of a state from several workers.
 #include "tools/executor/train/training_state.hpp"
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::executor {
 

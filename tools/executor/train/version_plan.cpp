@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::executor {
 namespace {

@@ -10,9 +10,10 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/check/lint.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/deadlock.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/task_graph.hpp"
 #include "tools/answer/answer.hpp"
@@ -22,8 +23,9 @@
 #include "tools/base/version.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/playground/src/look.hpp"
-#include "tools/study/layout.hpp"
+#include "tools/study/run/layout.hpp"
 #include "tools/study/study.hpp"
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"
@@ -41,7 +43,7 @@ Case case_of(const std::string& text) {
   }
   const ScheduleSpec spec =
       request.schedules.empty() ? parse_schedules("1f1b").front() : request.schedules.front();
-  Case asked = make_case(request.setting, setting, spec, setting.device_counts.front());
+  Case asked = searched_case(request.setting, setting, spec, setting.device_counts.front());
   if (asked.steps == 0) asked.steps = 1;
   return asked;
 }

@@ -8,10 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/answer/answer.hpp"
 #include "tools/base/json.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/diagram.hpp"
@@ -35,7 +36,7 @@ Looked simulated(const Request& request) {
   }
   const ScheduleSpec spec =
       request.schedules.empty() ? parse_schedules("1f1b").front() : request.schedules.front();
-  const Case asked = make_case(request.setting, setting, spec, setting.device_counts.front());
+  const Case asked = searched_case(request.setting, setting, spec, setting.device_counts.front());
   Looked looked;
   looked.outcome = study(asked, Curves::all);
   looked.drawing = drawing_of(setting, asked, *looked.outcome);

@@ -9,8 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/errors.hpp"
-#include "tools/study/contradictions.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/deadlock.hpp"
+#include "tools/study/figures/contradictions.hpp"
 
 namespace stageline::python {
 namespace {

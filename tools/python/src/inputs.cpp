@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/inputs/bundled.hpp"
 #include "tools/inputs/inputs.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/outputs.hpp"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/python/src/interrupt.hpp"
 #include "tools/python/src/reports.hpp"

@@ -6,8 +6,8 @@
 
 #include <utility>
 
+#include "sim/base/errors.hpp"
 #include "sim/check/lint.hpp"
-#include "sim/errors.hpp"
 #include "sim/program.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/inputs/program_files.hpp"

@@ -17,17 +17,18 @@
 #include <utility>
 #include <vector>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/op_time.hpp"
 #include "sim/problem.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/inputs/training_budget.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/python/src/interrupt.hpp"
 #include "tools/python/src/reports.hpp"
 #include "tools/python/src/result.hpp"
 #include "tools/report/json/outcome.hpp"
-#include "tools/study/layout.hpp"
+#include "tools/study/run/layout.hpp"
 
 namespace stageline::python {
 namespace {
@@ -80,7 +81,7 @@ Opened opened(std::shared_ptr<const Request> request) {
   check_budget(request->budget, setting->model, "tokens");
   const ScheduleSpec spec =
       request->schedules.empty() ? parse_schedules("1f1b").front() : request->schedules.front();
-  Case asked = make_case(request->setting, *setting, spec, setting->device_counts.front());
+  Case asked = searched_case(request->setting, *setting, spec, setting->device_counts.front());
   return {std::move(request), std::move(setting), std::move(asked)};
 }
 

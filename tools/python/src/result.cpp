@@ -14,9 +14,9 @@
 #include <variant>
 #include <vector>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "sim/names.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
+#include "sim/base/names.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/python/src/interrupt.hpp"
@@ -26,9 +26,9 @@
 #include "tools/report/page/outcome_page.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
-#include "tools/study/sensitivity.hpp"
 #include "tools/study/study.hpp"
-#include "tools/study/waterfall.hpp"
+#include "tools/study/whatif/sensitivity.hpp"
+#include "tools/study/whatif/waterfall.hpp"
 
 namespace stageline::python {
 namespace {

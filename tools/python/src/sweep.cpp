@@ -13,7 +13,7 @@
 #include <mutex>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/base/provided_files.hpp"
 #include "tools/python/src/arrow.hpp"
 #include "tools/python/src/interrupt.hpp"

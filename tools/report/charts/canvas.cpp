@@ -5,7 +5,7 @@
 #include <array>
 #include <cctype>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/report/svg/text.hpp"
 
 namespace stageline {

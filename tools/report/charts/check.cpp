@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/report/charts/axis.hpp"
 #include "tools/report/charts/canvas.hpp"
 #include "tools/report/charts/region.hpp"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/table.hpp"
 #include "tools/report/charts/canvas.hpp"
 #include "tools/report/charts/phase.hpp"

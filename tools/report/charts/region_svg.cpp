@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/report/charts/page.hpp"
 #include "tools/report/charts/region.hpp"
 

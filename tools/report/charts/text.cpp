@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/report/charts/axis.hpp"
 #include "tools/report/charts/canvas.hpp"
 #include "tools/report/svg/text.hpp"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/report/charts/axis.hpp"
 #include "tools/report/charts/layout.hpp"
 #include "tools/report/charts/page.hpp"

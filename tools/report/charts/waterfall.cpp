@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/report/charts/axis.hpp"
 #include "tools/report/charts/layout.hpp"
 #include "tools/report/charts/page.hpp"

@@ -11,9 +11,9 @@
 #include "tools/compare/uncertainty.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/text/waterfall.hpp"
+#include "tools/study/figures/training_rates.hpp"
 #include "tools/study/study.hpp"
-#include "tools/study/training_rates.hpp"
-#include "tools/study/waterfall.hpp"
+#include "tools/study/whatif/waterfall.hpp"
 
 namespace stageline {
 

@@ -6,7 +6,7 @@
 #include "sim/op.hpp"
 #include "tools/base/json.hpp"
 #include "tools/compare/uncertainty.hpp"
-#include "tools/study/energy.hpp"
+#include "tools/study/figures/energy.hpp"
 
 namespace stageline {
 

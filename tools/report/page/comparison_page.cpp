@@ -7,14 +7,14 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/table.hpp"
 #include "tools/report/page/outcome_page.hpp"
 #include "tools/report/page/sections.hpp"
 #include "tools/report/page/study_pages.hpp"
 #include "tools/report/speedups.hpp"
 #include "tools/report/text/sensitivity.hpp"
-#include "tools/study/ranking.hpp"
+#include "tools/study/figures/ranking.hpp"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,7 @@
 #include "tools/report/page/page.hpp"
 #include "tools/report/text/comparison.hpp"
 #include "tools/report/text/waterfall.hpp"
-#include "tools/study/sensitivity.hpp"
+#include "tools/study/whatif/sensitivity.hpp"
 
 namespace stageline {
 

@@ -1,7 +1,7 @@
 // The data of a chart's curves; faint ones stay grey on the page, too.
 #include <fmt/core.h>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/table.hpp"
 #include "tools/report/page/page_json.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sim/analysis/memory_categories.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/task_graph.hpp"
 #include "sim/wires.hpp"
 #include "tools/base/json.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/analysis/memory_categories.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/rules.hpp"
 #include "tools/report/page/varint.hpp"
 

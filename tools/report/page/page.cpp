@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "sim/bits.hpp"
-#include "sim/index.hpp"
+#include "sim/base/bits.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/version.hpp"
 #include "tools/report/page/web.hpp"

@@ -12,7 +12,7 @@
 #include "tools/report/page/page.hpp"
 #include "tools/report/text/sheet.hpp"
 #include "tools/study/outcome.hpp"
-#include "tools/study/scenario_runs.hpp"
+#include "tools/study/whatif/scenario_runs.hpp"
 
 namespace stageline {
 

@@ -9,7 +9,7 @@
 #include "tools/planner/planner.hpp"
 #include "tools/report/page/page.hpp"
 #include "tools/report/text/plan.hpp"
-#include "tools/study/sensitivity.hpp"
+#include "tools/study/whatif/sensitivity.hpp"
 
 namespace stageline {
 

@@ -1,10 +1,10 @@
 // The data of waterfalls, with what their causes are.
-#include "tools/study/waterfall.hpp"
+#include "tools/study/whatif/waterfall.hpp"
 
 #include <array>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/json.hpp"
 #include "tools/report/page/sections.hpp"
 

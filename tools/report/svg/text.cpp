@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 

@@ -8,8 +8,8 @@
 #include <cctype>
 #include <string_view>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 #include "tools/report/text/comparison_columns.hpp"

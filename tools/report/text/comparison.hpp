@@ -8,7 +8,7 @@
 #include "tools/compare/rank_by.hpp"
 #include "tools/compare/uncertainty.hpp"
 #include "tools/report/text/sheet.hpp"
-#include "tools/study/training_rates.hpp"
+#include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/amounts.hpp"
-#include "tools/study/blocking.hpp"
-#include "tools/study/recompute.hpp"
+#include "tools/study/figures/blocking.hpp"
+#include "tools/study/figures/recompute.hpp"
 
 namespace stageline {
 namespace {

@@ -7,8 +7,8 @@
 #include "tools/base/table.hpp"
 #include "tools/report/text/comparison.hpp"
 #include "tools/report/text/sheet.hpp"
-#include "tools/study/energy.hpp"
-#include "tools/study/training_rates.hpp"
+#include "tools/study/figures/energy.hpp"
+#include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "cost_models/tied_weights.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/analysis/program_diff.hpp"
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 
 namespace stageline {
 

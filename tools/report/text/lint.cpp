@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

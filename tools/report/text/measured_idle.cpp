@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "sim/analysis/statistics.hpp"
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/table.hpp"
 
 namespace stageline {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/text/placed.hpp"
 #include "tools/base/row_groups.hpp"
 #include "tools/base/table.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "sim/analysis/statistics.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 #include "tools/report/timeline/overlaid.hpp"

@@ -7,7 +7,7 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/report/charts/tornado.hpp"
 #include "tools/report/text/sheet.hpp"
-#include "tools/study/sensitivity.hpp"
+#include "tools/study/whatif/sensitivity.hpp"
 
 namespace stageline {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace {

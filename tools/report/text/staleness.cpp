@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "sim/text/words.hpp"
-#include "tools/study/staleness_facts.hpp"
+#include "tools/study/figures/staleness_facts.hpp"
 
 namespace stageline {
 namespace {

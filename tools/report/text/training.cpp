@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/amounts.hpp"
 #include "tools/base/table.hpp"
 

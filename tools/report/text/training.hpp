@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "tools/study/energy.hpp"
-#include "tools/study/training_rates.hpp"
+#include "tools/study/figures/energy.hpp"
+#include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
 

@@ -9,7 +9,7 @@
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 #include "tools/report/text/waterfall.hpp"
-#include "tools/study/ranking.hpp"
+#include "tools/study/figures/ranking.hpp"
 
 namespace stageline {
 namespace {

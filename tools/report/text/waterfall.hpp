@@ -6,7 +6,7 @@
 
 #include "tools/base/json.hpp"
 #include "tools/report/charts/waterfall.hpp"
-#include "tools/study/waterfall.hpp"
+#include "tools/study/whatif/waterfall.hpp"
 
 namespace stageline {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <tuple>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "sim/rules.hpp"
 #include "tools/base/json.hpp"
 #include "tools/report/svg/theme.hpp"

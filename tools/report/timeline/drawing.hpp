@@ -8,9 +8,9 @@
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/metrics.hpp"
 #include "sim/analysis/versions.hpp"
+#include "sim/base/units.hpp"
 #include "sim/program.hpp"
 #include "sim/timeline.hpp"
-#include "sim/units.hpp"
 
 namespace stageline {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "sim/errors.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/report/svg/categories.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 

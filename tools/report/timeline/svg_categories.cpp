@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "sim/analysis/memory_categories.hpp"
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/report/svg/categories.hpp"
 #include "tools/report/timeline/svg_curves.hpp"
 #include "tools/report/timeline/svg_page.hpp"

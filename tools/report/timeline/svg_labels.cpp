@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
 namespace stageline {

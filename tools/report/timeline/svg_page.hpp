@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/report/svg/text.hpp"
 #include "tools/report/svg/theme.hpp"
 #include "tools/report/timeline/drawing.hpp"

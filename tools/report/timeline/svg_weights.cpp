@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/index.hpp"
+#include "sim/base/index.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 #include "tools/report/timeline/svg_window.hpp"
 #include "tools/report/timeline/weights.hpp"

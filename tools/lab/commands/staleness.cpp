@@ -1,0 +1,52 @@
+// stageline staleness: evaluates the kept runs of the staleness study.
+#include <fmt/core.h>
+
+#include <memory>
+#include <string>
+
+#include "tools/base/files.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/lab.hpp"
+#include "tools/commands/terminal.hpp"
+#include "tools/lab/papers/staleness/report.hpp"
+
+namespace stageline {
+namespace {
+
+struct StalenessFlags {
+  std::string evidence;
+  std::string report;
+};
+
+void staleness(const StalenessFlags& flags) {
+  const StalenessEvidence evidence =
+      parse_staleness_evidence(read_text(flags.evidence), flags.evidence);
+  if (!flags.report.empty()) write_staleness_report(flags.report, evidence);
+  show("{}", staleness_text(evidence));
+}
+
+void add_staleness(Flags command) {
+  const auto flags = std::make_shared<StalenessFlags>();
+  command
+      .option("EVIDENCE", flags->evidence,
+              "staleness.json, as stageline-study writes it; - is standard input")
+      .required();
+  command.writes_also(
+      command
+          .option("--report", flags->report,
+                  "write staleness.md and its figures to this folder (made where it is missing)")
+          .writes_folder(),
+      {"{}/staleness.md", "{}/*.svg"});
+  command.footer("Example:\n  stageline staleness staleness.json --report report");
+  command.runs([flags] {
+    staleness(*flags);
+    return 0;
+  });
+}
+
+}  // namespace
+
+extern const Command staleness_lab_command;
+const Command staleness_lab_command = {staleness_at_lab.name, staleness_at_lab.about, add_staleness, ""};
+
+}  // namespace stageline

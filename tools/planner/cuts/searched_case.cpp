@@ -1,0 +1,24 @@
+#include "tools/planner/cuts/searched_case.hpp"
+
+#include <string>
+#include <utility>
+
+#include "tools/planner/cuts/cut_search.hpp"
+#include "tools/planner/cuts/device_order.hpp"
+
+namespace stageline {
+
+// The order is that of the balanced cut.
+Case searched_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
+                   int devices) {
+  Case asked = make_case(request, setting, spec, devices);
+  if (request.device_order == DeviceOrdering::search) {
+    const std::string partition = asked.partition;
+    if (is_simulated(partition)) asked.partition = "balanced";
+    asked = with_searched_order(std::move(asked));
+    asked.partition = partition;
+  }
+  return with_searched_cut(std::move(asked));
+}
+
+}  // namespace stageline

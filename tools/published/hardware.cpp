@@ -1,0 +1,178 @@
+// Reads hardware and network as they are printed.
+#include "tools/published/hardware.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "sim/base/numbers.hpp"
+#include "tools/base/json.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr int most_gpus = 4096;  // of a cluster
+
+// A kind of device, the bundled machine with it, and that machine's links.
+struct KnownDevice {
+  std::string_view kind;
+  std::string_view machine;   // empty: none is bundled
+  int devices = 8;            // of a machine
+  double network_gbit = 0;    // of each device's NICs, in the bundled machine
+  std::string_view nvlink;    // each way
+  std::string_view pcie;      // each way
+  std::string_view own_kind;  // as JSON; empty: the kind is bundled
+};
+
+// The H100 of torchtitan's Grand Teton: https://github.com/pytorch/torchtitan/blob/main/benchmarks/
+// asyncTP_llama3_h100_2025-06_torchtitan.md; peaks of the SXM5's data sheet, which 500 W may not
+// reach.
+constexpr std::string_view h100_96gb =
+    R"({"name": "h100-96gb", "title": "NVIDIA H100 96 GB, 500 W", "memory": "96GB", )"
+    R"("memory_bandwidth": "2.4TB/s", "peak": {"fp32": 67e12, "tf32": 494.7e12, "bf16": 989.4e12, )"
+    R"("fp16": 989.4e12, "fp8": 1978.9e12}, "power_watts": 500, "source": "torchtitan, benchmarks; peaks as H100 SXM5"})";
+
+constexpr std::array<KnownDevice, 7> known_devices{{
+    {"a100", "a100x8", 8, 200, "300GB/s", "31.5GB/s", ""},
+    {"a100-40gb", "p4d", 8, 50, "300GB/s", "31.5GB/s", ""},
+    {"h100", "h100x8", 8, 400, "450GB/s", "63GB/s", ""},
+    {"h100-96gb", "", 8, 0, "450GB/s", "63GB/s", h100_96gb},
+    {"h200", "h200x8", 8, 400, "450GB/s", "63GB/s", ""},
+    {"b200", "b200x8", 8, 400, "900GB/s", "63GB/s", ""},
+    {"gb200", "gb200x72", 72, 400, "", "", ""},
+}};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return text;
+}
+
+bool has(const std::string& text, std::string_view word) {
+  return text.find(word) != std::string::npos;
+}
+
+std::string_view kind_of(const std::string& hardware) {
+  const std::string words = lower(hardware);
+  if (has(words, "gb200")) return "gb200";
+  if (has(words, "b200")) return "b200";
+  if (has(words, "h200") && !has(words, "gh200")) return "h200";
+  if (has(words, "h100")) return has(words, "96gb") ? "h100-96gb" : "h100";
+  if (has(words, "a100")) return has(words, "40gb") ? "a100-40gb" : "a100";
+  return "";
+}
+
+struct PrintedNics {
+  int count = 8;      // of a machine
+  double gbit = 200;  // of each
+};
+
+// The number right before `unit`.
+std::optional<double> number_before(const std::string& text, std::string_view unit) {
+  const std::size_t end = text.find(unit);
+  if (end == std::string::npos) return std::nullopt;
+  std::size_t begin = end;
+  while (begin > 0 && (std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0 ||
+                       text[begin - 1] == '.')) {
+    --begin;
+  }
+  return parse_number<double>(std::string_view(text).substr(begin, end - begin));
+}
+
+// Empty: no rate is printed.
+std::optional<PrintedNics> nics_of(const Point& point) {
+  const std::optional<double> gbit = number_before(point.network, " Gb/s");
+  if (!gbit || !(*gbit > 0)) return std::nullopt;
+  if (has(lower(point.network), "per gpu")) return PrintedNics{point.gpus_per_node, *gbit};
+  if (const auto count = number_before(point.network, "x "); count && *count >= 1) {
+    return PrintedNics{static_cast<int>(*count), *gbit};
+  }
+  return PrintedNics{point.gpus_per_node, *gbit / point.gpus_per_node};
+}
+
+std::string network_json(const PrintedNics& nics, const KnownDevice& device) {
+  const bool shared = nics.count < device.devices;
+  return fmt::format(
+      R"("network": {{"nics": [{{"name": "nic", "count": {}, "devices": "gpu*", )"
+      R"("bandwidth": "{:g}Gbit/s", "latency": "2us"{}}}], "rails": {}, )"
+      R"("spine": {{"latency": "0.5us"}}, "overlap": {{"nvlink": 0.1, "network": 0.05}}}})",
+      nics.count, nics.gbit, shared ? fmt::format(R"(, "pcie": "{}")", device.pcie) : "",
+      nics.count);
+}
+
+std::string cluster_json(const Point& point, const KnownDevice& device, const PrintedNics& nics,
+                         int machines, const RunPace& pace) {
+  const auto picoseconds = static_cast<std::int64_t>(std::llround(pace.op_cost * 1e12));
+  std::string paced = picoseconds > 0 ? fmt::format(R"(, "op_overhead": "{}ps")", picoseconds) : "";
+  if (pace.rate != 1) paced += fmt::format(R"(, "rate": {:.9g})", pace.rate);
+  std::string text =
+      fmt::format(R"({{"format": "stageline-cluster 1", "name": "{}x{}", )"
+                  R"("source": {}, )",
+                  device.kind, point.gpus_per_node,
+                  json_string("The machine of a published run; network as printed: " +
+                              (point.network.empty() ? "nothing" : point.network)));
+  if (!device.own_kind.empty()) text += fmt::format(R"("kinds": [{}], )", device.own_kind);
+  text += fmt::format(
+      R"("devices": [{{"name": "gpu", "count": {}, "kind": "{}", "host": "host0"{}}}], )"
+      R"("hosts": [{{"name": "host0", "memory": "2TB"}}], "switches": ["nvswitch"], )"
+      R"("links": [{{"from": "gpu*", "to": "nvswitch", "bandwidth": "{}", "latency": "1us", )"
+      R"("tier": "nvlink"}}, {{"from": "gpu*", "to": "host0", "bandwidth": "{}", )"
+      R"("latency": "1.5us", "tier": "pcie"}}], {}{}}})",
+      point.gpus_per_node, device.kind, paced, device.nvlink, device.pcie,
+      machines > 1 ? fmt::format(R"("machines": {}, )", machines) : "", network_json(nics, device));
+  return text;
+}
+
+}  // namespace
+
+PointHardware hardware_of(const Point& point, const RunPace& pace) {
+  PointHardware found;
+  const std::string_view kind = kind_of(point.hardware);
+  const auto known =
+      std::find_if(known_devices.begin(), known_devices.end(),
+                   [kind](const KnownDevice& device) { return device.kind == kind; });
+  if (known == known_devices.end()) {
+    found.why_not = fmt::format("no bundled cluster has the device \"{}\"", point.hardware);
+    return found;
+  }
+  if (point.gpus > most_gpus) {
+    found.why_not =
+        fmt::format("{} devices are more than the {} of a cluster", point.gpus, most_gpus);
+    return found;
+  }
+  found.kind = known->kind;
+  const std::optional<PrintedNics> printed = nics_of(point);
+  const bool one_machine = point.gpus <= point.gpus_per_node;
+  const double usual = known->network_gbit > 0 ? known->network_gbit : 400;
+  if (!printed && !one_machine) {
+    found.assumptions.push_back(
+        fmt::format("the network's rate is not printed: {:g} Gb/s a device", usual));
+  }
+  const double each = printed ? printed->gbit * printed->count / point.gpus_per_node : usual;
+  const int machines = (point.gpus + point.gpus_per_node - 1) / point.gpus_per_node;
+  const bool as_bundled = !known->machine.empty() && pace == RunPace{} &&
+                          point.gpus_per_node == std::min(known->devices, 8) &&
+                          (one_machine || std::abs(each - known->network_gbit) < 1e-9);
+  if (as_bundled) {
+    found.cluster =
+        machines > 1 ? fmt::format("{}*{}", known->machine, machines) : std::string(known->machine);
+    return found;
+  }
+  if (known->nvlink.empty()) {
+    const int domains = (point.gpus + known->devices - 1) / known->devices;
+    found.cluster =
+        domains > 1 ? fmt::format("{}*{}", known->machine, domains) : std::string(known->machine);
+    return found;
+  }
+  found.cluster = cluster_json(
+      point, *known, printed.value_or(PrintedNics{point.gpus_per_node, usual}), machines, pace);
+  return found;
+}
+
+}  // namespace stageline

@@ -1,0 +1,323 @@
+#include "tools/study/figures/notes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost_models/slices.hpp"
+#include "cost_models/tied_weights.hpp"
+#include "sim/base/numbers.hpp"
+#include "tools/study/figures/recompute.hpp"
+#include "tools/study/pace/pace.hpp"
+#include "tools/study/run/layout.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+namespace {
+
+// Why the step is a mean, where it is one; else empty.
+std::string unsettled_note(const Case& asked, const Outcome& outcome) {
+  if (outcome.grows) {
+    return fmt::format(
+        "{}: a link or a device has more to do than the pace leaves it time for, so that memory and "
+        "versions grow as long as it runs; peaks are those of {} steps, and the step is a mean",
+        outcome.schedule, outcome.program.steps);
+  }
+  if (outcome.settled) return "";
+  if (!asked.program || outcome.synchrony == Synchrony::synchronous) {
+    return outcome.schedule + ": no exact rhythm was found; its step is a mean";
+  }
+  const Program& program = outcome.program;
+  const int enough = steps_of_a_stream(program);
+  if (program.steps >= enough) {
+    return outcome.schedule + ": no exact rhythm was found; its step is a mean";
+  }
+  const std::uint32_t microbatches =
+      program.total_microbatches() / static_cast<std::uint32_t>(program.settings.sequence_chunks);
+  return fmt::format(
+      "{}: a program of {} micro-batch{} is too short to show a steady pace; the step is the mean "
+      "of the whole program, filling and draining included, and peaks are those of so few (write "
+      "the program with --steps {} to see both)",
+      outcome.schedule, microbatches, microbatches == 1 ? "" : "es", enough);
+}
+
+std::string order_note(const Case& asked, const Outcome& outcome) {
+  if (!asked.device_order) return "";
+  const DeviceOrder& found = *asked.device_order;
+  const bool is_given = std::is_sorted(found.order.begin(), found.order.end());
+  const std::string units = found.machines ? "machines" : "devices";
+  const std::string tried =
+      found.orders == 1 ? fmt::format("the {} are alike: there is no other", units)
+      : found.all()
+          ? fmt::format("simulated: all {:.0f} that differ", found.orders)
+          : fmt::format("simulated: {} of {:.3g} that differ", found.simulated, found.orders);
+  if (is_given) {
+    return fmt::format("{}: no better order of the {} than the given one was found ({})",
+                       outcome.schedule, units, tried);
+  }
+  std::string gain = "the given order cannot run";
+  if (found.given && !found.given_fits) {
+    gain =
+        fmt::format("the given order does not fit into memory, and takes {}", print(*found.given));
+  } else if (found.given) {
+    const double less = 1 - to_seconds(found.found) / to_seconds(*found.given);
+    gain = fmt::format("{:.1f} % less than the {} in the given order", 100 * less,
+                       print(*found.given));
+  }
+  return fmt::format("{}: {} in the order {}: {} a step, {} ({})", outcome.schedule, units,
+                     fmt::join(found.names, ", "), print(found.found), gain, tried);
+}
+
+std::string cut_note(const Case& asked, const Outcome& outcome) {
+  if (!asked.found_cut || asked.found_cut->simulated == 0) return "";
+  const FoundCut& found = *asked.found_cut;
+  const std::string cuts = found.all ? fmt::format("all {} cuts", found.simulated)
+                                     : fmt::format("{} cuts", found.simulated);
+  std::string gain;
+  if (!found.plain_step) {
+    gain = fmt::format("{} cannot run", found.plain);
+  } else if (!found.plain_fits && found.fits) {
+    gain = fmt::format("{} does not fit into memory, and takes {}", found.plain,
+                       print(*found.plain_step));
+  } else if (*found.plain_step == found.found) {
+    gain = fmt::format("as {}", found.plain);
+  } else {
+    const double more = 100 * (to_seconds(found.found) / to_seconds(*found.plain_step) - 1);
+    gain = fmt::format("{:.1f} % {} than the {} of {}", std::abs(more), more < 0 ? "less" : "more",
+                       print(*found.plain_step), found.plain);
+  }
+  return fmt::format("{}: cut {} found by simulating {}: {} a step, {}", outcome.schedule,
+                     asked.partition, cuts, print(found.found), gain);
+}
+
+// Megatron, Hugging Face and Korthikanti et al. (arXiv 2205.05198) mean every block by itself.
+std::string whole_stage_note(const Case& asked, const Outcome& outcome) {
+  if (asked.program || asked.model.tokens == 0) return "";
+  const std::vector<Recomputation::Part>& parts = asked.recomputation.parts;
+  const bool is_asked = std::any_of(parts.begin(), parts.end(), [](const auto& part) {
+    return part.how.rebuild == Rebuild::full && part.layers.empty();
+  });
+  if (!is_asked || outcome.plan.partition.stages == static_cast<int>(asked.model.layers.size())) {
+    return "";
+  }
+  return fmt::format(
+      "{}: recompute full keeps the input of a stage, and makes the stashes of all its layers again "
+      "at once; full recomputation of Megatron and Hugging Face, layer by layer, is every:1",
+      outcome.schedule);
+}
+
+bool offloads(const Offloading& asked) { return asked.all || !asked.stages.empty(); }
+
+bool recomputes(const Outcome& outcome) {
+  const std::vector<std::int64_t> repeats = repeats_by_stage(outcome);
+  return std::any_of(repeats.begin(), repeats.end(), [](std::int64_t count) { return count > 0; });
+}
+
+bool has_stashes(const Outcome& outcome) {
+  if (outcome.facts) {
+    return std::any_of(outcome.facts->stage.begin(), outcome.facts->stage.end(),
+                       [](const StageFigures& one) { return one.stash > Bytes{}; });
+  }
+  return std::any_of(outcome.costs.stage.begin(), outcome.costs.stage.end(),
+                     [](const StageCosts& one) { return one.stash() > Bytes{}; });
+}
+
+bool has_pairs(const Program& program) {
+  return std::any_of(program.ops.begin(), program.ops.end(), [](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [](Op op) { return op.overlapped; });
+  });
+}
+
+bool has_pairs(const Case& asked, const Outcome& outcome) {
+  if (!outcome.facts) return has_pairs(outcome.program);
+  if (asked.program) return has_pairs(*asked.program);
+  return asked.spec.scheduler->name.starts_with("dualpipe");  // and dualpipe_v: no others
+}
+
+// Equal devices have a host only where --host-link or --host-memory asks for one.
+bool host_is_asked(const Case& asked) {
+  const Cluster& cluster = asked.ranked ? asked.ranked->devices() : asked.cluster;
+  return !cluster.hosts.empty() && cluster.name.find(" equal device") != std::string::npos;
+}
+
+// What is asked of ops that the program has none of. What the request alone shows to be without
+// effect is in tools/inputs/setting.cpp. Without the name of the schedule: of several, one says it.
+std::vector<std::string> notes_on_no_effect(const Case& asked, const Outcome& outcome) {
+  const bool copies = host_copies(outcome) != HostCopies::none;
+  const struct {
+    bool asked;
+    bool has_effect;
+    const char* sentence;
+  } each[] = {
+      {asked.recomputation.start.has_value(), recomputes(outcome),
+       "--recompute-start has no effect where nothing is recomputed"},
+      {asked.cluster.pair_overlap > 0, has_pairs(asked, outcome),
+       "--pair-overlap has no effect where no ops run as overlapped pairs, which dualpipe and "
+       "dualpipe_v have"},
+      {offloads(asked.offloading), !copies || has_stashes(outcome),
+       "--offload copies nothing: the stashes of the trace have no bytes"},
+      {host_is_asked(asked), copies,
+       "--host-link and --host-memory have no effect where nothing is copied to the host"},
+  };
+  std::vector<std::string> notes;
+  for (const auto& one : each) {
+    if (one.asked && !one.has_effect) notes.emplace_back(one.sentence);
+  }
+  return notes;
+}
+
+// That --offload copies nothing, or over no link.
+std::string offload_note(const Case& asked, const Outcome& outcome) {
+  const HostCopies copies = host_copies(outcome);
+  if (copies == HostCopies::free) {
+    return fmt::format(
+        "{}: copies to the host are free: no --host-link and no cluster with one was given",
+        outcome.schedule);
+  }
+  if (copies != HostCopies::none || !offloads(asked.offloading)) return "";
+  return fmt::format(
+      "{}: --offload copies nothing: with --prefetch {} every stash would have to come back before "
+      "another op has run",
+      outcome.schedule, asked.offloading.ahead);
+}
+
+}  // namespace
+
+std::string rebuilt_note(const Case& asked) {
+  if (asked.program) return "";
+  const Scheduler& scheduler = *asked.spec.scheduler;
+  if (!scheduler.rebuilt.empty()) return fmt::format("{}: {}", scheduler.name, scheduler.rebuilt);
+  for (const Knob& knob : scheduler.knobs) {
+    const auto value = asked.spec.knobs.find(std::string(knob.name));
+    if (knob.rebuilt.empty() || value == asked.spec.knobs.end()) continue;
+    if (value->second != knob.fallback) {
+      return fmt::format("{}: {}", spelled(asked.spec), knob.rebuilt);
+    }
+  }
+  return "";
+}
+
+std::string chunks_note(const Case& asked) {
+  int chunks = 1;
+  if (asked.program) {
+    chunks = asked.program->settings.sequence_chunks;
+  } else if (const auto knob = asked.spec.knobs.find("sequence_chunks");
+             knob != asked.spec.knobs.end()) {
+    chunks = parse_number<int>(knob->second).value_or(1);
+  }
+  if (chunks == 1) return "";
+  const std::string name = asked.program ? asked.program->schedule : spelled(asked.spec);
+  if (!asked.slice) {
+    return fmt::format(
+        "{}: a chunk is assumed to take an equal share of a micro-batch's time, a lower bound: "
+        "launches do not get shorter, smaller products run less efficiently, and later chunks attend "
+        "to more tokens{}",
+        name,
+        asked.model.sample == "sequence" && asked.model.tokens == 0
+            ? "; the trace does not say how many tokens its sequences have, which chunks must divide"
+            : "");
+  }
+  return fmt::format(
+      "{}: a chunk is priced by kernels of as many tokens as it has; {} of them together take {:.2f} "
+      "times as long as a micro-batch at once. All take their mean, though later chunks attend to "
+      "more tokens; gradients of keys and values that wait for earlier chunks are not counted in "
+      "memory",
+      name, chunks, slicing_cost(asked.model, *asked.slice, chunks));
+}
+
+std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome) {
+  if (!asked.ranked) return {};
+  const Partition& partition = outcome.plan.partition;
+  const Placement& placement = outcome.program.placement;
+  return asked.ranked->algorithms(exchanged_model(asked, partition, placement), partition,
+                                  placement);
+}
+
+std::string algorithms_note(const Case& asked, const Outcome& outcome) {
+  std::string text;
+  for (const UsedAlgorithm& one : used_algorithms(asked, outcome)) {
+    const std::string bytes = one.least == one.most
+                                  ? print(one.most)
+                                  : fmt::format("{} to {}", print(one.least), print(one.most));
+    text += fmt::format("{}{} {} of {} by {}", text.empty() ? "collectives: " : ", ",
+                        name(one.dimension), name(one.kind), bytes, one.algorithm);
+  }
+  return text;
+}
+
+HostCopies host_copies(const Outcome& outcome) {
+  if (outcome.facts) return outcome.facts->copies;
+  bool offloads = false;
+  for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {
+    const std::vector<Op>& list = outcome.program.ops[device];
+    const bool any =
+        std::any_of(list.begin(), list.end(), [](Op op) { return op.kind == OpKind::offload; });
+    if (any && !outcome.costs.network.to_host[device].is_free()) return HostCopies::over_links;
+    offloads = offloads || any;
+  }
+  return offloads ? HostCopies::free : HostCopies::none;
+}
+
+std::string copies_note(const Case& asked, const Outcome& outcome) {
+  if (!holds_copies(asked.model, outcome.plan.partition, outcome.program.placement)) return "";
+  return fmt::format(
+      "the head's weights are the embedding's; both hold them, since they are on different devices{}",
+      asked.ranked ? "" : ", and the reduction of their gradients is left out (--pp counts it)");
+}
+
+std::vector<std::string> setting_notes(const Case& asked, const Outcome& outcome) {
+  std::vector<std::string> notes{order_note(asked, outcome), cut_note(asked, outcome)};
+  if (offloads(asked.offloading)) notes.push_back(offload_note(asked, outcome));
+  std::erase(notes, "");
+  for (std::string& note : notes_on_no_effect(asked, outcome)) notes.push_back(std::move(note));
+  return notes;
+}
+
+std::vector<std::string> setting_notes(const Case& asked) {
+  const bool any = asked.recomputation.start || asked.cluster.pair_overlap > 0 ||
+                   offloads(asked.offloading) || host_is_asked(asked) || asked.device_order ||
+                   asked.found_cut;
+  return any ? setting_notes(asked, study(asked)) : std::vector<std::string>{};
+}
+
+std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
+  std::vector<std::string> notes;
+  if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
+  if (const std::string note = chunks_note(asked); !note.empty()) notes.push_back(note);
+  const int data_ranks = outcome.program.settings.data_ranks;
+  if (data_ranks > 1 && !asked.ranked) {
+    notes.push_back(fmt::format(
+        "the program says \"data_ranks: {}\": reductions among these ranks take no time here; "
+        "--dp {} prices them",
+        data_ranks, data_ranks));
+  }
+  if (const std::string note = order_note(asked, outcome); !note.empty()) notes.push_back(note);
+  if (const std::string note = cut_note(asked, outcome); !note.empty()) notes.push_back(note);
+  if (std::string note = whole_stage_note(asked, outcome); !note.empty()) {
+    notes.push_back(std::move(note));
+  }
+  if (const std::string note = copies_note(asked, outcome); !note.empty()) notes.push_back(note);
+  if (std::string note = offload_note(asked, outcome); !note.empty()) {
+    notes.push_back(std::move(note));
+  }
+  for (std::string& note : notes_on_no_effect(asked, outcome)) notes.push_back(std::move(note));
+  if (repeats(asked)) {
+    notes.push_back(fmt::format(
+        "{}: the program is of one step; the step's time is the pace of that step repeated",
+        outcome.schedule));
+  }
+  if (const std::string note = unsettled_note(asked, outcome); !note.empty()) {
+    notes.push_back(note);
+  }
+  if (!outcome.reordered.empty()) {
+    notes.push_back(fmt::format(
+        "{}: messages are placed as in an asynchronous run, for in the usual order (RECV before its "
+        "reader, SEND after its maker) under messages: {} {}",
+        outcome.schedule, name(outcome.program.settings.messages), outcome.reordered));
+  }
+  return notes;
+}
+
+}  // namespace stageline
