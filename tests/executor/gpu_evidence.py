@@ -223,7 +223,8 @@ def stand_ins(bench):
     result = bench.call(more, "second", "--done", str(found))
     index, files = contents(more / "second.tar.gz")
     check(index["unfinished"] == ["staleness"], f"unfinished: {index['unfinished']}, {result.stdout}")
-    check(files.get("staleness/staleness.json.gz") == b"[0]", f"the study has {files.get('staleness/staleness.json.gz')}")
+    kept = files.get("staleness/staleness.json.gz")
+    check(kept == b"[0]", f"the study has {kept}")
     (bench.folder / "slow").unlink()
     before = {one["piece"] for one in index["done"]}
     result = bench.call(more, "second", "--done", str(found))

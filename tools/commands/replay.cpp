@@ -81,9 +81,10 @@ int replay(const ReplayFlags& flags) {
 void add_replay(Flags command) {
   const auto flags = std::make_shared<ReplayFlags>();
   command
-      .option("EVIDENCE", flags->evidence,
-              "a file of measured runs, as stageline-validate writes it, plain or gzip; - is standard "
-              "input")
+      .option(
+          "EVIDENCE", flags->evidence,
+          "a file of measured runs, as stageline-validate writes it, plain or gzip; - is standard "
+          "input")
       .required();
   command.option("--json", flags->json, "write all figures as JSON to a file, or - for stdout")
       .writes_file();

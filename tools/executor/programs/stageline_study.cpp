@@ -30,7 +30,8 @@ std::string help_of_only() {
 
 void add_staleness(Flags command, StudyRequest& request) {
   command.writes_also(
-      command.option("--out", request.out, "folder of staleness.json.gz, staleness.md and its figures")
+      command
+          .option("--out", request.out, "folder of staleness.json.gz, staleness.md and its figures")
           .default_shown()
           .writes_folder(),
       {"{}/staleness.json.gz", "{}/staleness.md", "{}/*.svg"});

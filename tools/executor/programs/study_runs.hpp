@@ -17,8 +17,8 @@ struct StudyRequest {
   bool fresh = false;                          // make runs again that are kept already
 };
 
-/// Makes the runs that staleness.json.gz lacks, and writes the report. The file is written after every
-/// run, so an interrupted study continues where it was. Throws UsageError, and Interrupted
+/// Makes the runs that staleness.json.gz lacks, and writes the report. The file is written after
+/// every run, so an interrupted study continues where it was. Throws UsageError, and Interrupted
 /// (tools/commands/program_main.hpp) once `interrupted` is set.
 void make_study(const StudyRequest& request, const std::atomic<bool>& interrupted);
 
