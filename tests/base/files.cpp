@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "sim/base/errors.hpp"
+#include "tools/base/outputs.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/base/provided_files.hpp"
 #include "tools/base/table.hpp"
@@ -117,6 +118,13 @@ TEST_CASE("a file's size is looked at before it is read, and a text ends at a ze
   CHECK_THROWS_WITH_AS(read_content(file),
                        doctest::Contains("the file has 268435456 bytes; at most 16777216 are read"),
                        TraceError);
+}
+
+TEST_CASE("a file beside a written one is named without its ending, packed or not") {
+  for (const char* const given : {"of/a.json", "of/a.json.gz"}) {
+    CHECK(pattern_of("{stem}.summary.json", given) == "of/a.summary.json");
+  }
+  CHECK(pattern_of("{}.notes", "a.json.gz") == "a.json.gz.notes");
 }
 
 TEST_CASE("a byte order mark is no part of a text") {

@@ -10,6 +10,7 @@
 #include "tests/evidence/small_evidence.hpp"
 #include "tests/text.hpp"
 #include "tools/base/files.hpp"
+#include "tools/inputs/recordings.hpp"
 #include "tools/lab/evidence/kept.hpp"
 
 namespace stageline::replay_tests {
@@ -30,10 +31,6 @@ std::string worse_after(Change change) {
   return lines(worse_than_kept(kept, "kept", judge(evidence)));
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 }  // namespace
 
 TEST_CASE("no stored measurement is predicted worse than its kept summary says") {
@@ -45,17 +42,20 @@ TEST_CASE("no stored measurement is predicted worse than its kept summary says")
     MESSAGE("skipped: no measurements are stored in tools/executor/evidence");
     return;
   }
+  const std::string packed = ".json.gz";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string file = entry.path().filename().string();
-    if (!ends_with(file, ".json") || ends_with(file, ".summary.json")) continue;
+    if (file.ends_with(".summary.json") || file.starts_with(".making-")) continue;
     CAPTURE(file);
-    const std::filesystem::path summary = folder / (entry.path().stem().string() + ".summary.json");
+    REQUIRE(file.ends_with(packed));  // nothing else is stored: pages are made from it
+    const std::string name = file.substr(0, file.size() - packed.size());
+    const std::filesystem::path summary = folder / (name + ".summary.json");
     const std::string renew = fmt::format(
         "stageline replay tools/executor/evidence/{} --summary tools/executor/evidence/{}", file,
         summary.filename().string());
     CAPTURE(renew);
     REQUIRE(std::filesystem::exists(summary));
-    const Evidence evidence = read_evidence(read_file(entry.path().string()), file);
+    const Evidence evidence = read_evidence(read_content(entry.path().string()).named.text, file);
     const std::string worse =
         lines(worse_than_kept(read_file(summary.string()), summary.string(), judge(evidence)));
     CHECK(worse == "");

@@ -36,20 +36,20 @@ if name.startswith("test_"):
     sys.exit()
 out = pathlib.Path(words[words.index("--json" if name == "stageline-exec" else "--out") + 1])
 def write(file, content):
-    with open(file, "w") as stream:
+    with open(file, "wb") as stream:
         stream.write(content[:len(content) // 2])
         stream.flush()
         time.sleep(0.1)
         stream.write(content[len(content) // 2:])
 if name == "stageline-profile":
-    write(out, (here / "trace.json").read_text())
+    write(out, (here / "trace.json").read_bytes())
 elif name == "stageline-validate":
-    write(out, (here / "evidence.json").read_text())
-    write(out.with_suffix(".summary.json"), (here / "evidence.summary.json").read_text())
+    write(out, (here / "evidence.json.gz").read_bytes())
+    write(out.with_name("evidence.summary.json"), (here / "evidence.summary.json").read_bytes())
 elif name == "stageline-exec":
-    write(out, json.dumps({{"makespan_ps": 990, "measured": {{"makespan_ps": [1000, 1010, 1001]}}}}))
+    write(out, json.dumps({{"makespan_ps": 990, "measured": {{"makespan_ps": [1000, 1010, 1001]}}}}).encode())
 else:  # the study: goes on from what is there
-    file = out / "staleness.json"
+    file = out / "staleness.json.gz"
     done = json.loads(file.read_text()) if file.exists() else []
     while len(done) < 5:
         time.sleep(600 if done and (here / "slow").exists() else 0.2)
@@ -93,7 +93,7 @@ class Bench:
             path.write_text(STAND_IN.format(python=sys.executable, here=str(folder)))
             path.chmod(0o755)
         kept = root / "tools/executor/evidence/process4-imitated"
-        shutil.copy(f"{kept}.json", folder / "evidence.json")
+        shutil.copy(f"{kept}.json.gz", folder / "evidence.json.gz")
         shutil.copy(f"{kept}.summary.json", folder / "evidence.summary.json")
         shutil.copy(root / "traces/data/cpu/lenet5-cpu.json", folder / "trace.json")
 
@@ -127,7 +127,7 @@ def cut_short(bench):
     """Twenty calls that end at random: by their clock, a signal, or killed."""
     draw = random.Random(1)
     found, before = bench.folder / "cut", set()
-    whole = bench.folder / "evidence.json"
+    whole = bench.folder / "evidence.json.gz"
     ends = {"clock": 0, "signal": 0, "killed": 0}
     for number in range(20):
         how = ("clock", "signal", "killed")[number % 3]
@@ -148,8 +148,8 @@ def cut_short(bench):
         done = {one["piece"] for one in index["done"]}
         check(before <= done, f"{how} lost {before - done}")
         for name in done:
-            if f"{name}/evidence.json" in files:
-                check(files[f"{name}/evidence.json"] == whole.read_bytes(), f"{name} is half written")
+            if f"{name}/evidence.json.gz" in files:
+                check(files[f"{name}/evidence.json.gz"] == whole.read_bytes(), f"{name} is half written")
             check(any(file.startswith(name + "/") for file in files), f"nothing of {name} is there")
         check(all(file.split("/")[0] in done | {one["piece"] for one in index["failed"]} for file in files),
               f"there is more than what is done: {sorted(files)}")
@@ -223,7 +223,8 @@ def stand_ins(bench):
     result = bench.call(more, "second", "--done", str(found))
     index, files = contents(more / "second.tar.gz")
     check(index["unfinished"] == ["staleness"], f"unfinished: {index['unfinished']}, {result.stdout}")
-    check(files.get("staleness/staleness.json") == b"[0]", f"the study has {files.get('staleness/staleness.json')}")
+    kept = files.get("staleness/staleness.json.gz")
+    check(kept == b"[0]", f"the study has {kept}")
     (bench.folder / "slow").unlink()
     before = {one["piece"] for one in index["done"]}
     result = bench.call(more, "second", "--done", str(found))
@@ -231,7 +232,7 @@ def stand_ins(bench):
     check(result.returncode == 0, f"second gave {result.returncode}: {result.stdout}")
     again = {one["piece"] for one in index["done"]}
     check(before < again and not index["unfinished"], f"before: {before}, after: {again}")
-    check(files.get("staleness/staleness.json") == b"[0, 1, 2, 3, 4]", "the study did not go on")
+    check(files.get("staleness/staleness.json.gz") == b"[0, 1, 2, 3, 4]", "the study did not go on")
     check(not again & done, f"done again: {again & done}")
     check({"parts2-2-pipefb", "tests-train", "staleness"} <= again, f"second did {again}")
     shutil.copy(found / "first.tar.gz", more)

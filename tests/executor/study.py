@@ -3,6 +3,7 @@
 
 study.py STAGELINE_STUDY KEPT_EVIDENCE
 """
+import gzip
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 
 STAND_IN = '''#!{python}
 # Answers as stageline-train would, from the kept runs; notes each call.
-import json, os, signal, sys, time
+import gzip, json, os, signal, sys, time
 from pathlib import Path
 here = Path(__file__).parent
 arguments = sys.argv[1:]
@@ -36,7 +37,7 @@ if (here / "deaf").exists():
     time.sleep(600)
 if (here / "slow").exists():
     time.sleep(0.3)
-runs = json.loads(Path({kept!r}).read_text())["runs"]
+runs = json.loads(gzip.decompress(Path({kept!r}).read_bytes()))["runs"]
 log = next(run["log"] for run in runs if run["log"]["command"] == asked)
 ends, losses = [], []
 for one in log["evaluations"]:
@@ -65,6 +66,7 @@ def main():
         trainer.chmod(0o755)
         calls = folder / 'calls'
         out = folder / 'out'
+        file = out / 'staleness.json.gz'
         base = [study, 'staleness', '--train', str(trainer), '--out', str(out), '--jobs', '1']
         small = base + ['--only', 'lenet5', '--seeds', '1']
 
@@ -78,9 +80,9 @@ def main():
             return done.returncode, done.stdout + done.stderr, calls.read_text().splitlines()
 
         def runs():
-            return json.loads((out / 'staleness.json').read_text())['runs']
+            return json.loads(gzip.decompress(file.read_bytes()))['runs']
 
-        wanted = [one for one in json.loads(Path(kept).read_text())['runs']
+        wanted = [one for one in json.loads(gzip.decompress(Path(kept).read_bytes()))['runs']
                   if one['net'] == 'lenet5' and one['log']['seed'] == 1]
 
         code, said, called = run(small)
@@ -97,8 +99,8 @@ def main():
         check(code == 0 and len(called) == len(wanted), '--fresh made not all again')
 
         # A run with other settings is none of this study; what is missing is made.
-        text = (out / 'staleness.json').read_text()
-        (out / 'staleness.json').write_text(text.replace('--rate 0.005', '--rate 0.5', 1))
+        text = gzip.decompress(file.read_bytes())
+        file.write_bytes(gzip.compress(text.replace(b'--rate 0.005', b'--rate 0.5', 1)))
         code, said, called = run(small)
         check(code == 0 and len(called) == 1 and runs() == wanted, f'one run was to make: {called}')
 
@@ -113,7 +115,7 @@ def main():
         check(len(runs()) == len(wanted), 'what was there is gone')
 
         # So does a signal; the same command goes on.
-        (out / 'staleness.json').unlink()
+        file.unlink()
         (folder / 'slow').touch()
         calls.write_text('')
         process = subprocess.Popen(small, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -153,9 +155,10 @@ def main():
             flat = [word for pair in (usual | flags).items() for word in pair]
             code, said, called = run([study, 'staleness', '--out', str(out)] + flat)
             check(code == 2 and text in said and called == [], f'{flags}: {code}, {said}')
-        (out / 'staleness.json').write_text('{')
-        code, said, called = run(small)
-        check(code == 2 and 'staleness.json' in said, f'a broken file: {code}, {said}')
+        for broken in (b'{', gzip.compress(b'{}')[:-4]):
+            file.write_bytes(broken)
+            code, said, called = run(small)
+            check(code == 2 and 'staleness.json.gz' in said, f'a broken file: {code}, {said}')
         check(os.listdir(out) and not list(out.glob('*.tmp*')), 'something was left beside')
     return 1 if failed else 0
 

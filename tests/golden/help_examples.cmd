@@ -3,7 +3,7 @@ cp small.graph.txt "$OUT"
 for log in plain stale hybrid; do cp ../training/logs/$log.1.json "$OUT/$log.json"; done
 cp ../evidence/small.evidence.json "$OUT/evidence.json"
 cp points.csv "$OUT/points.csv"
-cp ../../tools/executor/studies/staleness.json "$OUT/staleness.json"
+gzip -dc ../../tools/executor/studies/staleness.json.gz > "$OUT/staleness.json"
 cd "$OUT"
 stageline --help | awk '/^Subcommands:/ { inside = 1; next } inside && /^  [a-z]/ { print $1 }' > subcommands
 while read -r subcommand; do

@@ -19,6 +19,13 @@ try no_such.json
 try kept.json
 try evidence.json --against evidence.json
 try evidence.json --json - --summary -
+stageline replay evidence.json --json - > plain.json
+gzip -n evidence.json
+stageline replay evidence.json.gz --json - | cmp plain.json -
+echo "→ exit $?, the same of gzip data"
+head -c 200 evidence.json.gz > cut.json.gz
+try cut.json.gz
+gzip -dc evidence.json.gz > evidence.json
 try evidence.json --report evidence.json
 sed 's/"schedule": "naive"/"schedule": "naif"/' evidence.json > misspelled.json
 try misspelled.json

@@ -1,5 +1,5 @@
 # The study of staleness from its kept runs; what is refused. The numbers have a test of their own.
-cp ../../tools/executor/studies/staleness.json "$OUT/staleness.json"
+gzip -dc ../../tools/executor/studies/staleness.json.gz > "$OUT/staleness.json"
 cd "$OUT"
 try() {
   echo "\$ stageline staleness $*"

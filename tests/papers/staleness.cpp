@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tools/base/files.hpp"
+#include "tools/inputs/recordings.hpp"
 #include "tools/lab/papers/staleness/copies.hpp"
 #include "tools/lab/papers/staleness/report.hpp"
 
@@ -26,8 +27,8 @@ fs::path kept_folder() {
 
 const StalenessEvidence& kept() {
   static const StalenessEvidence evidence = [] {
-    const std::string file = (kept_folder() / "staleness.json").string();
-    return parse_staleness_evidence(read_file(file), file);
+    const std::string file = (kept_folder() / "staleness.json.gz").string();
+    return parse_staleness_evidence(read_content(file).named.text, file);
   }();
   return evidence;
 }
@@ -117,13 +118,13 @@ TEST_CASE("no two cases of the study are the same run, and depth goes pair by pa
 
 TEST_CASE("the kept page is what the command says now, to the byte") {
   const std::string renew =
-      "renew it with `stageline staleness tools/executor/studies/staleness.json --report "
+      "renew it with `stageline staleness tools/executor/studies/staleness.json.gz --report "
       "tools/executor/studies`";
   CAPTURE(renew);
   const bool same_page =
       staleness_markdown(kept()) == read_file((kept_folder() / "staleness.md").string());
   CHECK(same_page);
-  std::set<std::string> drawn = {"staleness.json", "staleness.md"};
+  std::set<std::string> drawn = {"staleness.json.gz", "staleness.md"};
   for (const StudyFigure& one : staleness_figures(results_of(kept()))) {
     CAPTURE(one.file);
     drawn.insert(one.file);

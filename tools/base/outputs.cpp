@@ -141,10 +141,11 @@ std::string literal_pattern(const std::string& name) {
 std::string pattern_of(const std::string& form, const std::string& given) {
   // Only the name is a pattern: a folder's name stands for itself.
   const fs::path path(given);
+  const fs::path unpacked = path.extension() == ".gz" ? path.stem() : path;
   const bool folder = form.find("{}/") != std::string::npos;
   const std::string lead = path.has_parent_path() ? path.parent_path().string() + "/" : "";
   std::string text = form;
-  replace_all(text, "{stem}", lead + literal_pattern(path.stem().string()));
+  replace_all(text, "{stem}", lead + literal_pattern(unpacked.stem().string()));
   replace_all(text, "{}", folder ? given : lead + literal_pattern(path.filename().string()));
   return text;
 }

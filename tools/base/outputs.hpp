@@ -25,7 +25,7 @@ struct CommandPaths {
 void check_outputs(const CommandPaths& paths);
 
 /// A pattern of CommandPaths: `form` with its "{}" replaced by what the user gave, in which no
-/// character is special, and "{stem}" by the same without its ending.
+/// character is special, and "{stem}" by the same without its ending, ".json" or ".json.gz".
 std::string pattern_of(const std::string& form, const std::string& given);
 
 }  // namespace stageline

@@ -72,7 +72,7 @@ def validation(place, name, parts, schedules, seconds):
         words += ["--host-link", HOST_LINK]
     singly = tuple(validation(place, f"{name}-{schedule.split(':')[0]}", parts, (schedule,), seconds / 3)
                    for schedule in schedules) if len(schedules) > 1 else ()
-    return Piece(name, "validation", seconds, ((*words, "--out", "{out}/evidence.json"),), singly=singly)
+    return Piece(name, "validation", seconds, ((*words, "--out", "{out}/evidence.json.gz"),), singly=singly)
 
 
 def offload(place):
@@ -116,7 +116,7 @@ def second(place):
     net, most = ("resnet20-textures", 300) if place.on == "cuda" else ("lenet5", 6)
     yield Piece("staleness", "study", 200,
                 (("{tools}/stageline-study", "staleness", "--on", place.on, "--jobs", "{jobs}", "--out", "{out}",
-                  "--only", net),), goes_on="staleness.json", most=most)
+                  "--only", net),), goes_on="staleness.json.gz", most=most)
 
 
 def kernels(place):

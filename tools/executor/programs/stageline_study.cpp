@@ -30,10 +30,11 @@ std::string help_of_only() {
 
 void add_staleness(Flags command, StudyRequest& request) {
   command.writes_also(
-      command.option("--out", request.out, "folder of staleness.json, staleness.md and its figures")
+      command
+          .option("--out", request.out, "folder of staleness.json.gz, staleness.md and its figures")
           .default_shown()
           .writes_folder(),
-      {"{}/staleness.json", "{}/staleness.md", "{}/*.svg"});
+      {"{}/staleness.json.gz", "{}/staleness.md", "{}/*.svg"});
   command.option("--jobs", request.jobs, "trainings at a time, each on a core of its own")
       .default_shown()
       .range(1, 1024);
@@ -60,7 +61,7 @@ int run_study(int argc, const char* const* argv) {
   return program_main(program, argc, argv, [&request](Flags flags) {
     flags.require_subcommand();
     flags.footer(
-        "Runs that staleness.json has with the same arguments are not made again.\n"
+        "Runs that staleness.json.gz has with the same arguments are not made again.\n"
         "Exit code 0: done. 2: bad input. 130, 143: interrupted; what was done is kept.");
     add_staleness(
         flags.subcommand(

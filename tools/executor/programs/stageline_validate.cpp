@@ -26,9 +26,11 @@
 #include "tools/executor/programs/validation.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/inputs/recordings.hpp"
 #include "tools/lab/evidence/calibrate.hpp"
 #include "tools/lab/evidence/kept.hpp"
 #include "tools/lab/evidence/report.hpp"
+#include "traces/gzip.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -101,7 +103,8 @@ void add_flags(Flags line, ValidateFlags& flags) {
   }
   line.writes_also(
       line.option("--out", flags.out,
-                  "write the evidence to FILE.json, and its figures to FILE.summary.json beside it")
+                  "write the evidence to FILE.json, or packed to FILE.json.gz, and its figures to "
+                  "FILE.summary.json beside it")
           .writes_file(),
       {"{stem}.summary.json"});
   line.flag("--quiet", flags.quiet, "no progress");
@@ -223,15 +226,20 @@ std::string software_of(const ProcessReport& process, bool cores) {
                              libraries_of(device_called("cuda")));
 }
 
+bool is_packed(const std::string& out) { return out.ends_with(".gz"); }
+
+// FILE.summary.json, of FILE.json and of FILE.json.gz.
 std::string beside(const std::string& out) {
   std::filesystem::path path(out);
+  if (is_packed(out)) path.replace_extension();
   return path.replace_extension(".summary.json").string();
 }
 
 int report(const ValidateFlags& flags, const Evidence& evidence) {
   const EvidenceJudgement judgement = judge(evidence);
   if (!flags.out.empty()) {
-    write_file(flags.out, write_evidence(evidence));
+    const std::string text = write_evidence(evidence);
+    write_file(flags.out, is_packed(flags.out) ? gzipped(text) : text);
     write_file(beside(flags.out), kept_json(judgement));
   }
   fmt::print("{}", replay_text(evidence, judgement));
@@ -313,7 +321,7 @@ int count_again(const ValidateFlags& flags) {
   const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
   end_soon_after_signal("stageline-validate: interrupted; nothing was written\n");
   const ValidationPlan plan = plan_of(flags);
-  Evidence evidence = read_evidence(read_text(flags.memory_of), flags.memory_of);
+  Evidence evidence = read_evidence(read_content(flags.memory_of).named.text, flags.memory_of);
   if (evidence.imitated) {
     throw UsageError(fmt::format("{}: imitated ops hold no memory", flags.memory_of));
   }

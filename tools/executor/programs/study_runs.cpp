@@ -24,8 +24,10 @@
 #include "tools/commands/program_main.hpp"
 #include "tools/executor/processes/process.hpp"
 #include "tools/executor/processes/tell.hpp"
+#include "tools/inputs/recordings.hpp"
 #include "tools/lab/papers/staleness/copies.hpp"
 #include "tools/lab/papers/staleness/report.hpp"
+#include "traces/gzip.hpp"
 
 namespace stageline {
 namespace {
@@ -132,7 +134,7 @@ class Study {
   Study(const StudyRequest& request, const std::atomic<bool>& interrupted)
       : request_(request),
         interrupted_(interrupted),
-        file_(fs::path(request.out) / "staleness.json") {
+        file_(fs::path(request.out) / "staleness.json.gz") {
     if (::access(request_.trainer.c_str(), X_OK) != 0) {
       throw UsageError(
           fmt::format("there is no program {}; build stageline-train (with LibTorch), "
@@ -147,7 +149,7 @@ class Study {
     for (const std::string& name : request_.only) staleness_net(name);
     make_folder(request_.out);
     if (fs::exists(file_)) {
-      evidence_ = parse_staleness_evidence(read_file(file_.string()), file_.string());
+      evidence_ = parse_staleness_evidence(read_content(file_.string()).named.text, file_.string());
     }
     evidence_.seeds = request_.seeds;
     drop_others();
@@ -295,7 +297,7 @@ class Study {
     run.copies = kept_copies(*wanted.net, *wanted.asked, run.log);
     const double accuracy = 100 * run.log.evaluations.back().accuracy;
     keep_run(evidence_, std::move(run));
-    write_file(file_.string(), to_json(evidence_));
+    write_file(file_.string(), gzipped(to_json(evidence_)));
     took_[wanted.net].push_back(std::chrono::duration<double>(Clock::now() - child.began).count());
     ++done_;
     tell("{}/{} · {}, {}: {}, seed {}: {:.2f} %{}\n", done_, all_, wanted.net->title,

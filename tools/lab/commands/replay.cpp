@@ -14,6 +14,7 @@
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/progress_line.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/inputs/recordings.hpp"
 #include "tools/lab/evidence/kept.hpp"
 #include "tools/lab/evidence/report.hpp"
 
@@ -42,7 +43,7 @@ int replay(const ReplayFlags& flags) {
   if (flags.json == "-" && flags.summary == "-") {
     throw UsageError("only one of --json and --summary can go to standard output (-)");
   }
-  Evidence evidence = read_evidence(read_text(flags.evidence), flags.evidence);
+  Evidence evidence = read_evidence(read_content(flags.evidence).named.text, flags.evidence);
   const std::atomic<bool>& stop = catch_signals(SecondSignal::ends);
   ProgressLine line(true);
   const EvidenceJudgement judgement = judge(evidence, shown_by(line), &stop);
@@ -81,8 +82,10 @@ int replay(const ReplayFlags& flags) {
 void add_replay(Flags command) {
   const auto flags = std::make_shared<ReplayFlags>();
   command
-      .option("EVIDENCE", flags->evidence,
-              "a file of measured runs, as stageline-validate writes it; - is standard input")
+      .option(
+          "EVIDENCE", flags->evidence,
+          "a file of measured runs, as stageline-validate writes it, plain or gzip; - is standard "
+          "input")
       .required();
   command.option("--json", flags->json, "write all figures as JSON to a file, or - for stdout")
       .writes_file();

@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/lab.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/inputs/recordings.hpp"
 #include "tools/lab/papers/staleness/report.hpp"
 
 namespace stageline {
@@ -20,7 +20,7 @@ struct StalenessFlags {
 
 void staleness(const StalenessFlags& flags) {
   const StalenessEvidence evidence =
-      parse_staleness_evidence(read_text(flags.evidence), flags.evidence);
+      parse_staleness_evidence(read_content(flags.evidence).named.text, flags.evidence);
   if (!flags.report.empty()) write_staleness_report(flags.report, evidence);
   show("{}", staleness_text(evidence));
 }
@@ -29,7 +29,7 @@ void add_staleness(Flags command) {
   const auto flags = std::make_shared<StalenessFlags>();
   command
       .option("EVIDENCE", flags->evidence,
-              "staleness.json, as stageline-study writes it; - is standard input")
+              "staleness.json.gz, as stageline-study writes it, or plain; - is standard input")
       .required();
   command.writes_also(
       command

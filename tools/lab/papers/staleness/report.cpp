@@ -19,8 +19,8 @@ namespace {
 
 constexpr const char* staleness_preface = R"(# What stale weights cost in accuracy
 
-Made by `stageline-study staleness`, and from its runs (`staleness.json`) again by
-`stageline staleness tools/executor/studies/staleness.json --report tools/executor/studies`; a test does
+Made by `stageline-study staleness`, and from its runs (`staleness.json.gz`) again by
+`stageline staleness tools/executor/studies/staleness.json.gz --report tools/executor/studies`; a test does
 that and fails where a byte differs. Beside ours are the figures of Zhang and Abdelrahman (arXiv 1912.12675), who
 trained full nets on MNIST and CIFAR-10: **ours are smaller nets on drawn tasks**, so directions and orders can agree,
 sizes need not.
@@ -29,7 +29,7 @@ Accuracies are of the test set after the last step, in percent: mean ± half the
 non-pipelined less this; its ± is the sum of both halves, and a smaller difference is *within the spread*.
 The settings were chosen so that plain training does well and staleness has an effect (momentum 0.9, small batches);
 the rows at a gentler rate show how much depends on that. The first three findings below are the paper's, the orders
-are tested on our runs alone. Every run can be made by hand: its command is in `staleness.json`.
+are tested on our runs alone. Every run can be made by hand: its command is in `staleness.json.gz`.
 )";
 
 constexpr const char* counting = R"(
