@@ -1,7 +1,7 @@
 // The best order found of one step, for the costs at hand and under a limit: orders and rules are
 // tried one after another, each in the simulator's time, and the best are improved op by op
-// (schedulers/search/order_climb.hpp). The work is bounded by counts, so that the same input has the
-// same outcome.
+// (schedulers/search/order_climb.hpp). The work is bounded by counts, so that the same input has
+// the same outcome.
 #pragma once
 
 #include <algorithm>

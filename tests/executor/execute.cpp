@@ -1,7 +1,7 @@
 // Does reality follow the program? A run's weights and losses against sequential training, its
 // order against the program, its messages against what the simulator charges for them.
-#include "sim/base/index.hpp"
 #include "tools/executor/run/execute.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

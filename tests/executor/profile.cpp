@@ -1,6 +1,6 @@
 // Does a profile hold what its rounds measured, and is an unfit one refused?
-#include "sim/base/index.hpp"
 #include "tools/executor/profile/profile.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

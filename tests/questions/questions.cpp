@@ -1,8 +1,9 @@
 // Is there a question that gets an answer that cannot be?
 //
 // Random problems are put to the commands as a user types them. study() itself refuses an answer
-// that contradicts itself (tools/study/figures/contradictions.hpp, exit code 3); here two answers must also
-// agree wherever two commands speak of one thing, and no number may be negative, infinite or none.
+// that contradicts itself (tools/study/figures/contradictions.hpp, exit code 3); here two answers
+// must also agree wherever two commands speak of one thing, and no number may be negative, infinite
+// or none.
 //
 //     simulate        = a row of compare = the same order given as a program text
 //     bound           ≤ the step that simulate reports, and its pace is that step

@@ -1,6 +1,6 @@
 // Does the trace say exactly what the timeline says?
-#include "sim/base/index.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

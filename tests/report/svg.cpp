@@ -1,6 +1,6 @@
 // Is the picture true, and is it an SVG?
-#include "sim/base/index.hpp"
 #include "tools/report/timeline/svg.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // Are the versions held, and how stale they are, told as they were counted?
-#include "sim/base/index.hpp"
 #include "tools/report/timeline/weights.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Which way do bytes go, how fast, and what do they share?
-#include "sim/base/index.hpp"
 #include "sim/cluster.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

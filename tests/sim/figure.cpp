@@ -1,6 +1,6 @@
 // Do the drawings show what runs when, and the grids what stands where?
-#include "sim/base/index.hpp"
 #include "sim/text/figure.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

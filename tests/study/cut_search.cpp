@@ -197,7 +197,7 @@ TEST_CASE("the search gives the same again, and more cuts never make it worse") 
 Case case_of(const SettingRequest& request, const std::string& schedule) {
   const Setting setting = read_setting(request);
   return searched_case(request, setting, parse_schedules(schedule).at(0),
-                   setting.device_counts.front());
+                       setting.device_counts.front());
 }
 
 TEST_CASE("ResNet-50 on four V100 by PCIe: a cut at least 7 % faster than balanced") {

@@ -1,8 +1,8 @@
 // Is a pace never faster than what has to be done, whoever asks, and the same for a schedule and
 // for its text?
+#include "tools/study/pace/pace.hpp"
 #include "sim/base/index.hpp"
 #include "sim/deadlock.hpp"
-#include "tools/study/pace/pace.hpp"
 #include "tools/study/study.hpp"
 
 #include <doctest/doctest.h>

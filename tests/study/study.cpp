@@ -1,7 +1,7 @@
 // What the command computes from names: fit, ranking, defaults, refusals.
+#include "tools/study/study.hpp"
 #include "tests/study/ranked.hpp"
 #include "tests/study/uniform.hpp"
-#include "tools/study/study.hpp"
 
 #include <doctest/doctest.h>
 

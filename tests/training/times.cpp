@@ -1,6 +1,6 @@
 // When do the steps of a training end?
-#include "sim/base/index.hpp"
 #include "tools/lab/training/times.hpp"
+#include "sim/base/index.hpp"
 
 #include <doctest/doctest.h>
 

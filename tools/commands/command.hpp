@@ -9,10 +9,11 @@
 namespace stageline {
 
 struct Command {
-  std::string_view name;     // as typed
-  std::string_view about;    // one line of --help
-  void (*add)(Flags flags);  // declares its flags and calls Flags::runs(); null: stageline-lab has it
-  std::string_view parent;   // the command that it is a subcommand of; empty: stageline
+  std::string_view name;   // as typed
+  std::string_view about;  // one line of --help
+  /// Declares its flags and calls Flags::runs(). Null: it is a command of stageline-lab.
+  void (*add)(Flags flags);
+  std::string_view parent;  // the command that it is a subcommand of; empty: stageline
 };
 
 /// In the order of --help; a parent comes before its subcommands.

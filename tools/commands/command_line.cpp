@@ -29,8 +29,7 @@ void add_commands(std::span<const Command* const> commands, Flags program) {
   for (const Command* const command : commands) {
     const Flags parent =
         command->parent.empty() ? program : program.find_subcommand(std::string(command->parent));
-    const Flags own =
-        parent.subcommand(std::string(command->name), std::string(command->about));
+    const Flags own = parent.subcommand(std::string(command->name), std::string(command->about));
     if (command->add != nullptr) command->add(own);
   }
 }

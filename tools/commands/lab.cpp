@@ -32,10 +32,11 @@ int become_lab(int argc, const char* const* argv) {
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   ::execv(lab.c_str(), arguments.data());
-  fmt::print(stderr,
-             "stageline: {} is a command of stageline-lab, which is not beside this program: build it "
-             "with `ninja -C BUILD tools/stageline-lab`\n",
-             argv[1]);
+  fmt::print(
+      stderr,
+      "stageline: {} is a command of stageline-lab, which is not beside this program: build it "
+      "with `ninja -C BUILD tools/stageline-lab`\n",
+      argv[1]);
   return 2;
 }
 

@@ -1,5 +1,5 @@
-// The commands of the researchers' bench, stageline-lab: a program of its own, which stands beside
-// `stageline`. That one lists them and becomes it: `stageline replay …` runs `stageline-lab replay …`.
+// The commands of the researchers' bench, stageline-lab: a program of its own beside `stageline`.
+// `stageline` lists them and becomes it: `stageline replay …` runs `stageline-lab replay …`.
 #pragma once
 
 #include <array>
@@ -27,9 +27,9 @@ inline constexpr std::array<const LabCommand*, 4> lab_commands_of_stageline{
 /// Whether the first argument names a command of stageline-lab.
 bool is_for_lab(int argc, const char* const* argv);
 
-/// Runs stageline-lab, which stands in the folder of this program, in place of this process, with the
-/// same arguments. Returns only where that cannot be: then it has said so on standard error, and the
-/// exit code is 2.
+/// Runs stageline-lab, which stands in the folder of this program, in place of this process, with
+/// the same arguments. Returns only where that cannot be: then it has said so on standard error,
+/// and the exit code is 2.
 int become_lab(int argc, const char* const* argv);
 
 }  // namespace stageline

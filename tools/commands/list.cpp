@@ -165,7 +165,6 @@ void add_list(Flags command) {
 
 extern const Command list_command;
 const Command list_command = {
-    "list", "List schedules, partitioners, models, clusters, collectives and traces",
-    add_list, ""};
+    "list", "List schedules, partitioners, models, clusters, collectives and traces", add_list, ""};
 
 }  // namespace stageline

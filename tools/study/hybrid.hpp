@@ -58,8 +58,8 @@ struct HybridStudy {
 
 /// Runs streams until their makespan grows by the period alone and extends them by it, so every
 /// total is exact to the picosecond, however many iterations. Nothing when the schedule has no
-/// rounds that repeat (tools/study/pace/bound.hpp). Throws UsageError for a synchronous schedule, for a
-/// share outside 0 to 1, and for runs of more than 106 days.
+/// rounds that repeat (tools/study/pace/bound.hpp). Throws UsageError for a synchronous schedule,
+/// for a share outside 0 to 1, and for runs of more than 106 days.
 std::optional<HybridStudy> hybrid_study(const Case& asked, PipelinedShare share, int curve_steps);
 
 }  // namespace stageline

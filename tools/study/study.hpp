@@ -10,8 +10,8 @@
 namespace stageline {
 
 /// Places, cuts, prices, schedules, completes, validates, compiles, simulates and measures. Throws
-/// what those throw, and ContradictionError (tools/study/figures/contradictions.hpp) rather than return an
-/// inconsistent answer. `curves`: whether the outcome holds memory over time.
+/// what those throw, and ContradictionError (tools/study/figures/contradictions.hpp) rather than
+/// return an inconsistent answer. `curves`: whether the outcome holds memory over time.
 Outcome study(const Case& asked, Curves curves = Curves::none);
 
 /// Throws UsageError where the staleness of a stage exceeds what the rule allows: none under flush,

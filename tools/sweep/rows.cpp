@@ -81,7 +81,7 @@ struct SweepRunner::Kept {
     const SettingRequest& request = question.request.setting;
     const std::shared_ptr<const Setting> opened = setting(words, request);
     return searched_case(request, *opened, question.request.schedules.front(),
-                     opened->device_counts.front());
+                         opened->device_counts.front());
   }
 
   // The rows of scenarios that differ in `scenario` alone, or of one question.

@@ -17,8 +17,8 @@
 
 namespace stageline {
 
-/// A text with a unit, parsed by one of the parse_* functions of sim/base/units.hpp. `example` is quoted
-/// in the refusal of a number.
+/// A text with a unit, parsed by one of the parse_* functions of sim/base/units.hpp. `example` is
+/// quoted in the refusal of a number.
 template <class Parse>
 auto with_unit(const JsonNode& node, Parse parse, std::string_view example) {
   if (node.kind() == JsonKind::number) {

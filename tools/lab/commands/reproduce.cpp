@@ -74,6 +74,7 @@ void add_reproduce(Flags command) {
 }  // namespace
 
 extern const Command reproduce_lab_command;
-const Command reproduce_lab_command = {reproduce_at_lab.name, reproduce_at_lab.about, add_reproduce, ""};
+const Command reproduce_lab_command = {reproduce_at_lab.name, reproduce_at_lab.about, add_reproduce,
+                                       ""};
 
 }  // namespace stageline

@@ -47,6 +47,7 @@ void add_staleness(Flags command) {
 }  // namespace
 
 extern const Command staleness_lab_command;
-const Command staleness_lab_command = {staleness_at_lab.name, staleness_at_lab.about, add_staleness, ""};
+const Command staleness_lab_command = {staleness_at_lab.name, staleness_at_lab.about, add_staleness,
+                                       ""};
 
 }  // namespace stageline

@@ -244,6 +244,7 @@ void add_time_to_accuracy(Flags command) {
 }  // namespace
 
 extern const Command time_to_accuracy_lab_command;
-const Command time_to_accuracy_lab_command = {time_to_accuracy_at_lab.name, time_to_accuracy_at_lab.about, add_time_to_accuracy, ""};
+const Command time_to_accuracy_lab_command = {
+    time_to_accuracy_at_lab.name, time_to_accuracy_at_lab.about, add_time_to_accuracy, ""};
 
 }  // namespace stageline

@@ -68,7 +68,8 @@ struct Evidence {
 /// The trace of the case's model and batch, or the whole one. Throws UsageError when there is none.
 const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured);
 
-/// JSON, format "stageline-evidence 1" (tools/lab/evidence/README.md); read_evidence(write_evidence(e))
+/// JSON, format "stageline-evidence 1" (tools/lab/evidence/README.md);
+/// read_evidence(write_evidence(e))
 /// == e. `file` is for messages. The reader throws TraceError with the JSON pointer of the fault:
 /// unknown keys, cases without a trace, lists whose length is not the number of runs. The writer
 /// throws as write_trace and write_cluster do.

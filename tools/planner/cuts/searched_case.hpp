@@ -6,8 +6,8 @@
 namespace stageline {
 
 /// make_case(), with the order of its devices searched where the request asks for it, and then with
-/// its cut, where that is one that a search finds. Throws what make_case(), with_searched_order() and
-/// with_searched_cut() do.
+/// its cut, where that is one that a search finds. Throws what make_case(), with_searched_order()
+/// and with_searched_cut() do.
 Case searched_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
                    int devices);
 

@@ -1,8 +1,8 @@
 // Diagnostics of a program as JSON. The keys are documented in tools/report/json/README.md and
 // stable.
+#include "tools/report/text/lint.hpp"
 #include "sim/base/index.hpp"
 #include "tools/base/json.hpp"
-#include "tools/report/text/lint.hpp"
 
 namespace stageline {
 

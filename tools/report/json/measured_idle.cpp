@@ -1,8 +1,8 @@
 // The idle time of a measured run as JSON. The keys are documented in tools/report/json/README.md
 // and stable.
+#include "tools/report/text/measured_idle.hpp"
 #include "sim/base/index.hpp"
 #include "tools/base/json.hpp"
-#include "tools/report/text/measured_idle.hpp"
 
 namespace stageline {
 namespace {

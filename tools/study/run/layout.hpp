@@ -27,8 +27,8 @@ struct Layout {
 Layout lay_out(const Case& asked);
 
 /// The same for what is to be simulated whole: refuses as well what cannot be added up
-/// (tools/study/run/overflow_guard.hpp), chunks of which each would exchange weights or gradients, and
-/// a cut that the model does not allow.
+/// (tools/study/run/overflow_guard.hpp), chunks of which each would exchange weights or gradients,
+/// and a cut that the model does not allow.
 Layout checked_layout(const Case& asked);
 
 /// Of a case with degrees: the model whose gradients are exchanged, as without ZeRO, and as the
