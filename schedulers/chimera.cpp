@@ -41,7 +41,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::chimera_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -117,8 +117,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler chimera_scheduler;
-const Scheduler chimera_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "chimera",
     "two replicas in opposite directions, merged",
     "Li & Hoefler 2021 (Chimera), arXiv 2107.06925",
@@ -128,4 +128,4 @@ const Scheduler chimera_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::chimera_scheduler

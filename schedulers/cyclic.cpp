@@ -26,7 +26,7 @@
 #include "schedulers/scheduler.hpp"
 #include "schedulers/search/cyclic_order.hpp"
 
-namespace stageline {
+namespace stageline::cyclic_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -51,8 +51,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler cyclic_scheduler;
-const Scheduler cyclic_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "cyclic",
     "one round for every micro-batch, in the order of the shortest period found",
     "Hanen & Munier 1995, doi 10.1016/0166-218X(94)00112-K; modulo scheduling, Rau 1994, "
@@ -63,4 +63,4 @@ const Scheduler cyclic_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::cyclic_scheduler

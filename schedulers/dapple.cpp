@@ -29,7 +29,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::dapple_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -107,8 +107,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler dapple_scheduler;
-const Scheduler dapple_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "dapple",
     "1F1B with as many forwards ahead as memory allows",
     "Fan et al. 2020 (DAPPLE), arXiv 2007.01045",
@@ -118,4 +118,4 @@ const Scheduler dapple_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::dapple_scheduler

@@ -16,7 +16,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
 
-namespace stageline {
+namespace stageline::dualpipe_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) {
@@ -55,8 +55,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler dualpipe_scheduler;
-const Scheduler dualpipe_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "dualpipe",
     "two directions at once, forward and backward as overlapped pairs",
     "DeepSeek-AI 2024 (DeepSeek-V3), arXiv 2412.19437",
@@ -66,4 +66,4 @@ const Scheduler dualpipe_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::dualpipe_scheduler

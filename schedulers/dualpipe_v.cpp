@@ -14,7 +14,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
 
-namespace stageline {
+namespace stageline::dualpipe_v_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) { return zigzag_placement(devices, 2); }
@@ -41,8 +41,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler dualpipe_v_scheduler;
-const Scheduler dualpipe_v_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "dualpipe_v",
     "DualPipe folded into a V, two stages a device, weights held once",
     "Sea AI Lab 2025 and DeepSeek-AI 2025 (DualPipe repository); DeepSeek-V3, arXiv 2412.19437",
@@ -52,4 +52,4 @@ const Scheduler dualpipe_v_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::dualpipe_v_scheduler

@@ -11,7 +11,7 @@
 #include "schedulers/parts/in_turn.hpp"
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::eager_1f1b_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) { return straight_placement(devices); }
@@ -26,8 +26,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler eager_1f1b_scheduler;
-const Scheduler eager_1f1b_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "eager_1f1b",
     "1F1B with twice the warm-up, which hides messages",
     "Zhuang et al. 2022 (Alpa), arXiv 2211.05322",
@@ -37,4 +37,4 @@ const Scheduler eager_1f1b_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::eager_1f1b_scheduler

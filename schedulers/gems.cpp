@@ -13,7 +13,7 @@
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::gems_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) { return opposite_placement(devices); }
@@ -32,8 +32,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler gems_scheduler;
-const Scheduler gems_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "gems",
     "two replicas in opposite directions, two micro-batches under way (rebuilt)",
     "Jain et al., GEMS, SC 2020",
@@ -45,4 +45,4 @@ const Scheduler gems_scheduler = {
     "its rule is rebuilt from how other papers describe it",
 };
 
-}  // namespace stageline
+}  // namespace stageline::gems_scheduler

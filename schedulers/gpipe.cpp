@@ -17,7 +17,7 @@
 #include "schedulers/order.hpp"
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::gpipe_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -50,8 +50,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler gpipe_scheduler;
-const Scheduler gpipe_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "gpipe",
     "all forwards, then all backwards",
     "Huang et al. 2019, arXiv 1811.06965; recompute as in torchgpipe, arXiv 2004.09910",
@@ -61,4 +61,4 @@ const Scheduler gpipe_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::gpipe_scheduler

@@ -44,7 +44,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::hanayo_scheduler {
 namespace {
 
 using Orders = std::vector<std::vector<Op>>;  // of one step, by device
@@ -98,8 +98,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler hanayo_scheduler;
-const Scheduler hanayo_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "hanayo",
     "waves down and up the devices, with no message where they turn (order rebuilt)",
     "Liu et al., Hanayo, SC 2023, arXiv 2308.15762",
@@ -112,4 +112,4 @@ const Scheduler hanayo_scheduler = {
     "faster",
 };
 
-}  // namespace stageline
+}  // namespace stageline::hanayo_scheduler

@@ -24,7 +24,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::interleaved_1f1b_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -100,8 +100,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler interleaved_1f1b_scheduler;
-const Scheduler interleaved_1f1b_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "interleaved_1f1b",
     "1F1B with several chunks a device, which divide the bubble",
     "Narayanan et al. 2021 (Megatron-LM), arXiv 2104.04473",
@@ -111,4 +111,4 @@ const Scheduler interleaved_1f1b_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::interleaved_1f1b_scheduler

@@ -28,7 +28,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::interleaved_zb_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -94,8 +94,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler interleaved_zb_scheduler;
-const Scheduler interleaved_zb_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "interleaved_zb",
     "ZB-H1 with several chunks a device, which divide its bubble",
     "PyTorch's ScheduleInterleavedZeroBubble; after Qi et al. 2023, arXiv 2401.10241",
@@ -105,4 +105,4 @@ const Scheduler interleaved_zb_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::interleaved_zb_scheduler

@@ -29,7 +29,7 @@
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"
 
-namespace stageline {
+namespace stageline::layerpipe_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -261,8 +261,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler layerpipe_scheduler;
-const Scheduler layerpipe_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "layerpipe",
     "F, I and W apart, I divided: a layer's gradients on several devices (assignment rebuilt)",
     "Unnikrishnan & Parhi 2021, arXiv 2108.06629; 2025, arXiv 2512.08160",
@@ -274,4 +274,4 @@ const Scheduler layerpipe_scheduler = {
     "which device does what is rebuilt from the papers' abstracts",
 };
 
-}  // namespace stageline
+}  // namespace stageline::layerpipe_scheduler

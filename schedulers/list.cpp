@@ -36,7 +36,7 @@
 #include "schedulers/parts/stash_limit.hpp"
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::list_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -74,8 +74,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler list_scheduler;
-const Scheduler list_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "list",
     "a priority rule run forward under a limit of memory",
     "Graham 1966, doi 10.1002/j.1538-7305.1966.tb01709.x",
@@ -85,4 +85,4 @@ const Scheduler list_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::list_scheduler

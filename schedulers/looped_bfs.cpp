@@ -21,7 +21,7 @@
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::looped_bfs_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -55,8 +55,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler looped_bfs_scheduler;
-const Scheduler looped_bfs_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "looped_bfs",
     "several chunks a device, all micro-batches through one before the next",
     "Lamy-Poirier 2022, arXiv 2211.05953",
@@ -66,4 +66,4 @@ const Scheduler looped_bfs_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::looped_bfs_scheduler

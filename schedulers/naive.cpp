@@ -9,7 +9,7 @@
 #include "schedulers/order.hpp"
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::naive_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) { return straight_placement(devices); }
@@ -25,8 +25,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler naive_scheduler;
-const Scheduler naive_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "naive",
     "one micro-batch at a time through all stages",
     "model parallelism without pipelining, the baseline of arXiv 1811.06965",
@@ -36,4 +36,4 @@ const Scheduler naive_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::naive_scheduler

@@ -13,7 +13,7 @@
 #include "schedulers/order.hpp"
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::one_f_one_b_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -46,8 +46,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler one_f_one_b_scheduler;
-const Scheduler one_f_one_b_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "1f1b",
     "warm up, one forward and one backward in turn, flush",
     "Fan et al. 2020 (DAPPLE), arXiv 2007.01045; Narayanan et al. 2020, arXiv 2006.09503",
@@ -57,4 +57,4 @@ const Scheduler one_f_one_b_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::one_f_one_b_scheduler

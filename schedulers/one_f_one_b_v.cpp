@@ -22,7 +22,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::one_f_one_b_v_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) { return v_placement("1f1b_v", devices); }
@@ -58,8 +58,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler one_f_one_b_v_scheduler;
-const Scheduler one_f_one_b_v_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "1f1b_v",
     "1F1B on two chunks a device in a V, at two thirds of its activations",
     "Qi et al. 2024, arXiv 2405.15362 (1F1B-V)",
@@ -69,4 +69,4 @@ const Scheduler one_f_one_b_v_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::one_f_one_b_v_scheduler

@@ -32,7 +32,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
 
-namespace stageline {
+namespace stageline::pipedream_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -142,8 +142,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler pipedream_scheduler;
-const Scheduler pipedream_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "pipedream",
     "1F1B without flush: stashed weights, an update after every backward",
     "Narayanan et al., SOSP 2019; Harlap et al. 2018, arXiv 1806.03377",
@@ -153,4 +153,4 @@ const Scheduler pipedream_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::pipedream_scheduler

@@ -17,7 +17,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
 
-namespace stageline {
+namespace stageline::pipedream_2bw_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -52,8 +52,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler pipedream_2bw_scheduler;
-const Scheduler pipedream_2bw_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "pipedream_2bw",
     "1F1B that never empties, an update a step, two versions of the weights",
     "Narayanan et al. 2020, arXiv 2006.09503",
@@ -63,4 +63,4 @@ const Scheduler pipedream_2bw_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::pipedream_2bw_scheduler

@@ -28,7 +28,7 @@
 #include "sim/interference.hpp"
 #include "sim/lower/passes.hpp"
 
-namespace stageline {
+namespace stageline::pipefb_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -236,8 +236,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler pipefb_scheduler;
-const Scheduler pipefb_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "pipefb",
     "forward and backward on different nodes, activations through host memory (rebuilt)",
     "PipeFB: pipelined training with forward and backward on different nodes (rules rebuilt)",
@@ -250,4 +250,4 @@ const Scheduler pipefb_scheduler = {
     false,  // windows are as long as the program at most
 };
 
-}  // namespace stageline
+}  // namespace stageline::pipefb_scheduler

@@ -21,7 +21,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
 
-namespace stageline {
+namespace stageline::seq1f1b_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -61,8 +61,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler seq1f1b_scheduler;
-const Scheduler seq1f1b_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "seq1f1b",
     "1F1B over chunks of sequences, backward from the last chunk to the first",
     "Sun et al. 2024, arXiv 2406.03488",
@@ -72,4 +72,4 @@ const Scheduler seq1f1b_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::seq1f1b_scheduler

@@ -30,7 +30,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::stale_weights_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -82,8 +82,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler stale_weights_scheduler;
-const Scheduler stale_weights_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "stale_weights",
     "no flush, no stash: every stage reads the weights that are there",
     "Zhang & Abdelrahman 2021, doi 10.1155/2021/3839543, arXiv 1912.12675",
@@ -93,4 +93,4 @@ const Scheduler stale_weights_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::stale_weights_scheduler

@@ -14,7 +14,7 @@
 #include "schedulers/scheduler.hpp"
 #include "schedulers/search/v_search.hpp"
 
-namespace stageline {
+namespace stageline::v_half_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) { return v_placement("v_half", devices); }
@@ -30,8 +30,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler v_half_scheduler;
-const Scheduler v_half_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "v_half",
     "two chunks a device in a V, half of 1F1B's activations",
     "Qi et al. 2024, arXiv 2405.15362 (V-Half)",
@@ -41,4 +41,4 @@ const Scheduler v_half_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::v_half_scheduler

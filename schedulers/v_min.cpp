@@ -13,7 +13,7 @@
 #include "schedulers/scheduler.hpp"
 #include "schedulers/search/v_search.hpp"
 
-namespace stageline {
+namespace stageline::v_min_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) { return v_placement("v_min", devices); }
@@ -29,8 +29,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler v_min_scheduler;
-const Scheduler v_min_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "v_min",
     "two chunks a device in a V, a third of 1F1B's activations",
     "Qi et al. 2024, arXiv 2405.15362 (V-Min)",
@@ -40,4 +40,4 @@ const Scheduler v_min_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::v_min_scheduler

@@ -43,6 +43,7 @@
 #include "sim/base/errors.hpp"
 
 namespace stageline {
+namespace zb_auto_scheduler {
 namespace {
 
 constexpr Knob knobs[] = {
@@ -120,9 +121,11 @@ void try_round(OrderSearch& search, const Problem& problem, const StashLimit& li
 }
 
 }  // namespace
+}  // namespace zb_auto_scheduler
 
 SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
                            const BranchStop& stop) {
+  using namespace zb_auto_scheduler;
   const auto devices = static_cast<int>(problem.devices.size());
   OrderSearch search(problem, limit, {}, "zb_auto", problem.knobs.at("goal") == "span");
   const bool in_a_v = problem.knobs.at("placement") == "v";
@@ -153,6 +156,7 @@ SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
           search.states()};
 }
 
+namespace zb_auto_scheduler {
 namespace {
 
 Program searched(const Problem& problem, Goal goal) {
@@ -181,8 +185,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler zb_auto_scheduler;
-const Scheduler zb_auto_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "zb_auto",
     "I and W apart, in the best order found for these costs and this memory",
     "after Qi et al. 2023, arXiv 2401.10241, section 3; 2024, arXiv 2405.15362",
@@ -192,4 +196,5 @@ const Scheduler zb_auto_scheduler = {
     schedule,
 };
 
+}  // namespace zb_auto_scheduler
 }  // namespace stageline

@@ -13,7 +13,7 @@
 #include "schedulers/order.hpp"
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::zb_h1_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) { return straight_placement(devices); }
@@ -44,8 +44,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler zb_h1_scheduler;
-const Scheduler zb_h1_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "zb_h1",
     "1F1B with I and W apart: W fills bubbles, at 1F1B's memory",
     "Qi et al. 2023, arXiv 2401.10241 (ZB-H1)",
@@ -55,4 +55,4 @@ const Scheduler zb_h1_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::zb_h1_scheduler

@@ -15,7 +15,7 @@
 #include "schedulers/order.hpp"
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::zb_h2_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) { return straight_placement(devices); }
@@ -46,8 +46,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler zb_h2_scheduler;
-const Scheduler zb_h2_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "zb_h2",
     "more forwards ahead and W put off: no bubble, at 2p-1 stashes where 1F1B has p",
     "Qi et al. 2023, arXiv 2401.10241 (ZB-H2)",
@@ -57,4 +57,4 @@ const Scheduler zb_h2_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::zb_h2_scheduler

@@ -14,7 +14,7 @@
 #include "schedulers/scheduler.hpp"
 #include "schedulers/search/v_search.hpp"
 
-namespace stageline {
+namespace stageline::zb_v_scheduler {
 namespace {
 
 Placement place(int devices, const Knobs&) { return v_placement("zb_v", devices); }
@@ -27,8 +27,8 @@ Program schedule(const Problem& problem) {
 
 }  // namespace
 
-extern const Scheduler zb_v_scheduler;
-const Scheduler zb_v_scheduler = {
+extern const Scheduler entry;
+const Scheduler entry = {
     "zb_v",
     "two chunks a device in a V, no bubble at 1F1B's memory",
     "Qi et al. 2024, arXiv 2405.15362; 2023, arXiv 2401.10241 (ZB-V)",
@@ -38,4 +38,4 @@ const Scheduler zb_v_scheduler = {
     schedule,
 };
 
-}  // namespace stageline
+}  // namespace stageline::zb_v_scheduler

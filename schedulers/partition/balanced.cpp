@@ -34,7 +34,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::balanced_partitioner {
 namespace {
 
 // Layers with their summed times, the stages' devices, and what lies between them.
@@ -338,8 +338,8 @@ PartitionPlan plan(const PartitionRequest& request) {
 
 }  // namespace
 
-extern const Partitioner balanced_partitioner = {
+extern const Partitioner entry = {
     "balanced", "the slowest stage as fast as can be, then the fewest bytes between stages",
     "bisection and dynamic programming, exact", "", plan};
 
-}  // namespace stageline
+}  // namespace stageline::balanced_partitioner

@@ -25,7 +25,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
 
-namespace stageline {
+namespace stageline::blocks_partitioner {
 namespace {
 
 constexpr int most_counted = 1 << 20;  // of an option
@@ -197,11 +197,11 @@ PartitionPlan plan(const PartitionRequest& request) {
 
 }  // namespace
 
-extern const Partitioner blocks_partitioner = {
+extern const Partitioner entry = {
     "blocks", "equal numbers of transformer blocks, larger stages first",
     "Megatron-LM, megatron/core/transformer/transformer_block.py: get_num_layers_to_build",
     "first=N, last=N  (blocks of the first and of the last device), or embedding=N, head=N  (count "
     "as so many blocks)",
     plan};
 
-}  // namespace stageline
+}  // namespace stageline::blocks_partitioner

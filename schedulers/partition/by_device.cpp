@@ -4,7 +4,7 @@
 #include "schedulers/partition/cuts.hpp"
 #include "schedulers/partition/device_loads.hpp"
 
-namespace stageline {
+namespace stageline::by_device_partitioner {
 namespace {
 
 PartitionPlan plan(const PartitionRequest& request) {
@@ -18,8 +18,8 @@ PartitionPlan plan(const PartitionRequest& request) {
 
 }  // namespace
 
-extern const Partitioner by_device_partitioner = {
+extern const Partitioner entry = {
     "by_device", "balanced, then even sums for devices with several stages; try both",
     "local search from the balanced cut, not exact", "", plan};
 
-}  // namespace stageline
+}  // namespace stageline::by_device_partitioner

@@ -14,7 +14,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
 
-namespace stageline {
+namespace stageline::pipedream_partitioner {
 namespace {
 
 struct Options {
@@ -223,11 +223,11 @@ PartitionPlan plan(const PartitionRequest& request) {
 
 }  // namespace
 
-extern const Partitioner pipedream_partitioner = {
+extern const Partitioner entry = {
     "pipedream", "PipeDream's dynamic program, with replicated stages and levels of machines",
     "Harlap et al., arXiv 1806.03377; Narayanan et al., SOSP'19",
     "cost=code|paper, transfers=yes|no, replicate=yes|no, bandwidth=1GB/s, "
     "levels=4@12GB/s,2@1GB/s (the innermost first)",
     plan};
 
-}  // namespace stageline
+}  // namespace stageline::pipedream_partitioner

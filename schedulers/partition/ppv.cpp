@@ -18,7 +18,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
 
-namespace stageline {
+namespace stageline::ppv_partitioner {
 namespace {
 
 // Kinds are free text: "norm" in our traces, "layer_norm" in another's.
@@ -105,10 +105,10 @@ PartitionPlan plan(const PartitionRequest& request) {
 
 }  // namespace
 
-extern const Partitioner ppv_partitioner = {
+extern const Partitioner entry = {
     "ppv", "behind the given layers, counting those with weights but no normalizations",
     "pipeline placement vector, arXiv 1912.12675",
     "p1,p2,...  (ascending, one less than stages: ppv:7 is the end of ResNet-20's first group)",
     plan};
 
-}  // namespace stageline
+}  // namespace stageline::ppv_partitioner

@@ -3,7 +3,7 @@
 
 #include "schedulers/partition/cuts.hpp"
 
-namespace stageline {
+namespace stageline::uniform_partitioner {
 namespace {
 
 PartitionPlan plan(const PartitionRequest& request) {
@@ -26,7 +26,7 @@ PartitionPlan plan(const PartitionRequest& request) {
 
 }  // namespace
 
-extern const Partitioner uniform_partitioner = {
-    "uniform", "equal numbers of layers, larger stages first", "", "", plan};
+extern const Partitioner entry = {"uniform", "equal numbers of layers, larger stages first", "", "",
+                                  plan};
 
-}  // namespace stageline
+}  // namespace stageline::uniform_partitioner

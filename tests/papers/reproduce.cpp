@@ -22,7 +22,7 @@ namespace {
 std::filesystem::path kept_folder() {
   const char* const source = std::getenv("STAGELINE_SOURCE");
   REQUIRE(source != nullptr);
-  return std::filesystem::path(source) / "tools" / "papers";
+  return std::filesystem::path(source) / "tools" / "lab" / "papers";
 }
 
 Finding finding_of(double published, double ours, double allowed, Basis basis, Rule rule) {

@@ -3,9 +3,10 @@
 
 usage: constant_table.py TYPE FUNCTION HEADER [--suffix=_WORD] NAME...
 
-Each NAME is a constant `extern const TYPE NAME_TYPE` (lower case; or NAME_WORD) in namespace stageline, or
-stageline::INNER where TYPE is INNER::TYPE, defined at the foot of its own .cpp; a name that stands
-twice is a link error, one that is missing too.
+Each NAME is a constant `extern const TYPE NAME_TYPE` (lower case; or NAME_WORD) in namespace
+stageline, or stageline::INNER where TYPE is INNER::TYPE, defined at the foot of its own .cpp. With
+--suffix=::WORD it is WORD of a namespace of its own, stageline::NAME_TYPE. A name that stands twice
+is a link error, one that is missing too.
 """
 import sys
 
@@ -14,11 +15,14 @@ kind, function, header, *names = sys.argv[1:]
 namespace = "::".join(["stageline", *inner])
 suffix = "_" + kind.lower()
 if names[0].startswith("--suffix="):
-    suffix = names.pop(0).removeprefix("--suffix=")
+    given = names.pop(0).removeprefix("--suffix=")
+    suffix = suffix + given if given.startswith("::") else given
 print("// Generated from the list in meson.build.")
 print(f'#include "{header}"\n\nnamespace {namespace} {{\n')
 for name in names:
-    print(f"extern const {kind} {name}{suffix};")
+    space, _, constant = (name + suffix).rpartition("::")
+    declared = f"extern const {kind} {constant};"
+    print(f"namespace {space} {{\n{declared}\n}}" if space else declared)
 print(f"\nstd::span<const {kind}* const> {function}() {{")
 print(f"  static constexpr const {kind}* table[] = {{")
 for name in names:

@@ -40,7 +40,7 @@ a stage's I and W are apart, each is sent the whole stash.
 How far an order is from the shortest: `stageline bound` and, where I and W are apart, `stageline simulate` name a
 bound that no order under as many stashes beats. `stageline optimal TRACE --limit N` searches for the shortest
 order itself: the bound in closed form first, `zb_auto`'s order as the start, then branch and bound with dominance
-(`parts/order_states.hpp`, `parts/order_beam.hpp`) until one is proved, the time is over or Ctrl-C. Up to 4 devices
+(`search/order_states.hpp`, `search/order_beam.hpp`) until one is proved, the time is over or Ctrl-C. Up to 4 devices
 and 8 micro-batches that takes milliseconds, in a V seconds; with 8 devices, 32 micro-batches and measured times a
 gap below one per cent may stay. Where a message takes longer than an op, so that messages wait for each other on
 their link, branch and bound proves nothing, since it keeps no op back to let another's message go first. `zb_auto` runs
@@ -48,7 +48,7 @@ the same search for a bounded number of states, and tries the round of `cyclic`.
 
 How far a rhythm is from the fastest: where the middle of a step repeats one round of F, I and W, `stageline bound`
 names its period, the maximum cycle ratio, and the shortest that any rounds have with as many stashes. `cyclic`
-searches for the round itself (`parts/cyclic_order.hpp`), of one micro-batch or, where that is slower than the bound, of 2, 3,
+searches for the round itself (`search/cyclic_order.hpp`), of one micro-batch or, where that is slower than the bound, of 2, 3,
 4 or as many as devices: first gaps modulo a period, the rhythm of list schedules, then single ops elsewhere. Under tight
 limits on looped stages, and below `p` stashes, `zb_auto` may still be faster: its orders need not repeat.
 
