@@ -82,6 +82,12 @@ struct PlanFlags {
   int threads = 0;
 };
 
+// "microbatch_size" of "microbatch-size".
+std::string setting_of(std::string key) {
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
 std::string key_of(const std::string& item) {
   std::string key = item.substr(0, item.find('='));
   std::replace(key.begin(), key.end(), '_', '-');
@@ -331,55 +337,60 @@ void add_plan(Flags command) {
   add_unequal_flags(command, common);
   add_layout_flags(command, common);
   add_setting(command, common, "messages");
+  const Flags training = command.in(SettingGroup::training).common();
+  const Flags search = command.in(SettingGroup::search);
+  const Flags output = command.in(SettingGroup::output);
   const Flag samples =
-      command.option("--samples", flags->samples, "of one update, all replicas together")
+      training.option("--samples", flags->samples, "of one update, all replicas together")
           .range(std::int64_t{1}, std::int64_t{1} << 40);
-  command
+  training
       .option("--tokens-per-step", flags->tokens_per_step,
               "of a language model, in place of --samples: tokens of one update (4194304)")
       .excludes(samples);
   for (std::size_t i = 0; i < fix_flags.size(); ++i) {
     const FixFlag& one = fix_flags[i];
-    command.option(fmt::format("--{}", one.key), flags->fixed[i], fmt::format("fix {}", one.help))
+    place_of(command, setting_of(one.key))
+        .option(fmt::format("--{}", one.key), flags->fixed[i], fmt::format("fix {}", one.help))
         .repeatable();
   }
   add_setting(command, common, "sequence_parallel")
       .describe("fix that tensor-parallel ranks share the norms' and dropouts' activations, too");
-  command
+  search.common()
       .option(
           "--fix", flags->fix,
           "KEY=VALUE[|VALUE…]: search these values alone; the keys are those of the flags above "
           "(tp=4|8); repeatable")
       .repeatable();
-  command.flag("--asynchronous", flags->asynchronous,
-               "also schedules that update without a flush, on stale weights");
-  command.option("--objective", flags->objective,
-                 fmt::format("what to recommend the least of: {}; default: time",
-                             fmt::join(names_of(all_objectives), ", ")));
-  command.option("--within", flags->within,
-                 "recommend the least memory among what is at most this much slower than the "
-                 "fastest; default: 1%");
-  command.option("--slower-by", flags->slower_by,
-                 "end the front where a step takes so much longer than the fastest, whatever it "
-                 "saves in memory; any: nowhere; default: 50% with --objective time, else any");
-  command.option("--budget", flags->budget,
-                 "end the search after so long (30s, 5min), with the best so far and the bound");
-  command.flag("--thorough", flags->thorough,
-               "also simulate what is estimated to be far behind the front, where no bound rules "
-               "it out");
-  command.flag("--exhaustive", flags->exhaustive,
-               "simulate every candidate, also where a bound rules it out");
+  search.flag("--asynchronous", flags->asynchronous,
+              "also schedules that update without a flush, on stale weights");
+  search.common().option("--objective", flags->objective,
+                         fmt::format("what to recommend the least of: {}; default: time",
+                                     fmt::join(names_of(all_objectives), ", ")));
+  search.option("--within", flags->within,
+                "recommend the least memory among what is at most this much slower than the "
+                "fastest; default: 1%");
+  search.option("--slower-by", flags->slower_by,
+                "end the front where a step takes so much longer than the fastest, whatever it "
+                "saves in memory; any: nowhere; default: 50% with --objective time, else any");
+  search.common().option(
+      "--budget", flags->budget,
+      "end the search after so long (30s, 5min), with the best so far and the bound");
+  search.flag("--thorough", flags->thorough,
+              "also simulate what is estimated to be far behind the front, where no bound rules "
+              "it out");
+  search.flag("--exhaustive", flags->exhaustive,
+              "simulate every candidate, also where a bound rules it out");
   add_budget_flags(command, common);
-  command
+  search
       .option("--threads", flags->threads, "default: all cores; changes no result without a budget")
       .range(1, 1024);
   const Flag top =
-      command.option("--top", flags->top, "rows of the table; default: 10").range(1, 1 << 30);
-  command
+      output.option("--top", flags->top, "rows of the table; default: 10").range(1, 1 << 30);
+  output
       .flag("--all", flags->all,
             "all rows, what cannot run and why, and what was pruned with its bound")
       .excludes(top);
-  command.flag("--flags", flags->with_flags, "the command of every row");
+  output.flag("--flags", flags->with_flags, "the command of every row");
   add_svg_flag(command, flags->svg,
                "write peak memory against the step as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);

@@ -1,5 +1,5 @@
-// The settings of a question, a row each: made of it are the flags, the keys of a JSON request and
-// its schema, the keys of a sweep, and the command that a row repeats.
+// The settings of a question, a row each: made of it are the flags and their groups in --help, the
+// keys of a JSON request and its schema, the keys of a sweep, and the command that a row repeats.
 //
 //     --host-link 16GB/s          ╮                       ╭ SettingRequest::cluster.host_link
 //     {"host_link": "16GB/s"}     ├─▶ {host_link, …} ─────┤ --host-link 16GB/s, in a printed
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tools/inputs/setting.hpp"
+#include "tools/inputs/setting_group.hpp"
 
 namespace stageline {
 
@@ -58,6 +59,8 @@ struct SettingValue {
 
 struct SettingRow {
   std::string_view key;  // "host_link"
+  SettingGroup group = SettingGroup::other;
+  bool common = false;  // on the first screen of --help, not only in --help all
   SettingForm form = SettingForm::text;
   SettingOpens opens = SettingOpens::nothing;
   SettingOf of = SettingOf::question;
