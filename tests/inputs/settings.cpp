@@ -160,6 +160,7 @@ TEST_CASE(
     CHECK(names.insert(row.flag()).second);
     CHECK(!row.help.empty());
     CHECK(!row.help.ends_with('.'));
+    CHECK(row.group != SettingGroup::other);
     CHECK(find_setting(row.key) == &row);
     CHECK((taken.contains(row.flag()) != apart.contains(std::string(row.key))));
   }

@@ -229,7 +229,7 @@ class Arguments(unittest.TestCase):
         if not command:
             self.skipTest("STAGELINE_COMMAND names no command of this build")
         for word, ask in (("simulate", sl.simulate), ("compare", sl.compare)):
-            said = subprocess.run([command, word, "--help"], check=True, text=True,
+            said = subprocess.run([command, word, "--help", "all"], check=True, text=True,
                                   stdout=subprocess.PIPE).stdout
             flags = re.findall(r"^  (?:-h,)?--([a-z-]+)", said, re.MULTILINE)
             self.assertGreater(len(flags), 40)

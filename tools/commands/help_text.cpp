@@ -123,8 +123,8 @@ std::string printed(const HelpPage& page, HelpScreen screen) {
                     printed("Subcommands", page.subcommands) +
                     (page.footer.empty() ? "" : "\n" + page.footer + "\n");
   if (few || screen == HelpScreen::all) return out;
-  return out + fmt::format("\n`{} --help all` shows all {} options.\n", page.command,
-                           page.options.size());
+  return out + fmt::format("\n`{} --help all` shows all {} options in their groups.\n",
+                           page.command, page.options.size());
 }
 
 std::string help_text(const std::string& page, int width) {
