@@ -23,9 +23,9 @@ enum class SettingGroup : std::uint8_t {
   other
 };
 inline constexpr std::array all_setting_groups{
-    SettingGroup::model,       SettingGroup::schedule,      SettingGroup::cluster,
-    SettingGroup::parallelism, SettingGroup::memory,        SettingGroup::communication,
-    SettingGroup::uncertainty, SettingGroup::training,      SettingGroup::search,
+    SettingGroup::model,       SettingGroup::schedule, SettingGroup::cluster,
+    SettingGroup::parallelism, SettingGroup::memory,   SettingGroup::communication,
+    SettingGroup::uncertainty, SettingGroup::training, SettingGroup::search,
     SettingGroup::output,      SettingGroup::other};
 
 /// Its heading in --help: "Communication"; "Options" of `other`.

@@ -1,7 +1,5 @@
-// The table of settings, and the schema that is made of it.
+// The table of settings.
 #include "tools/inputs/settings.hpp"
-
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
@@ -9,59 +7,35 @@
 
 #include "cost_models/state_bytes.hpp"
 #include "sim/names.hpp"
-#include "tools/base/json.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/inputs/setting_values.hpp"
 #include "tools/inputs/weight_rule.hpp"
 
-namespace stageline {
+namespace stageline::setting_values {
 namespace {
-
-using Value = const SettingValue&;
-using Asked = SettingRequest&;
 
 constexpr std::int64_t most_samples_set = std::int64_t{1} << 26;
 constexpr std::int64_t most_ranks_set = std::int64_t{1} << 16;
-
-template <int Degrees::*degree>
-void set_degree(Value value, Asked asked) {
-  asked.degrees.*degree = value.count();
-}
-
-template <std::optional<Bytes> ClusterRequest::*member>
-void set_bytes(Value value, Asked asked) {
-  asked.cluster.*member = parse_bytes(value.text());
-}
-
-template <std::optional<LinkSpec> ClusterRequest::*member>
-void set_link(Value value, Asked asked) {
-  asked.cluster.*member = parse_link(value.text(), value.what);
-}
-
-template <int SettingRequest::*member>
-void set_count(Value value, Asked asked) {
-  asked.*member = value.count();
-}
-
-template <std::string SettingRequest::*member>
-void set_text(Value value, Asked asked) {
-  asked.*member = value.text();
-}
-
-template <bool SettingRequest::*member>
-void set_yes(Value value, Asked asked) {
-  asked.*member = value.yes;
-}
-
-void set_partitions(Value value, Asked asked) {
-  asked.partition = value.text();
-  asked.partitions.clear();
-  if (value.texts.size() > 1) asked.partitions = value.texts;
-}
 
 using Group = SettingGroup;
 using Form = SettingForm;
 using Opens = SettingOpens;
 using Of = SettingOf;
+
+template <int Degrees::*degree>
+constexpr SettingRow degree_row(std::string_view key, std::string_view help) {
+  return {.key = key,
+          .group = Group::parallelism,
+          .common = true,
+          .form = Form::count,
+          .opens = Opens::trace,
+          .of = Of::ranks,
+          .help = help,
+          .most = most_ranks_set,
+          .set = set_degree<degree>,
+          .print = print_degree<degree>,
+          .searched = true};
+}
 
 // How the flags of a command say it, where it is not for all of them: case_flags.cpp.
 constexpr std::array rows{
@@ -81,7 +55,8 @@ constexpr std::array rows{
                .group = Group::schedule,
                .common = true,
                .of = Of::schedule,
-               .help = "NAME[:knob=value,…]; default: 1f1b"},
+               .help = "NAME[:knob=value,…]; default: 1f1b",
+               .searched = true},
     SettingRow{.key = "schedules",
                .group = Group::schedule,
                .form = Form::texts,
@@ -103,7 +78,9 @@ constexpr std::array rows{
         .help =
             "number of devices, or a sweep such as 2..16 or 2,4,8; default: all of the cluster, or 4",
         .most = 4096,
-        .set = [](Value value, Asked asked) { asked.devices = value.counts; }},
+        .set = [](Value value, Asked asked) { asked.devices = value.counts; },
+        .print = print_devices,
+        .searched = true},
     SettingRow{
         .key = "cluster",
         .group = Group::cluster,
@@ -162,7 +139,8 @@ constexpr std::array rows{
             "micro-batches per step and pipeline (mini-batches where updates are asynchronous); default: 4 "
             "per device",
         .most = most_samples_set,
-        .set = set_count<&SettingRequest::microbatches>},
+        .set = set_count<&SettingRequest::microbatches>,
+        .print = print_count<&SettingRequest::microbatches>},
     SettingRow{
         .key = "microbatch_size",
         .group = Group::schedule,
@@ -173,7 +151,9 @@ constexpr std::array rows{
         .help =
             "samples in a micro-batch; costs are scaled or interpolated to it; default: as in the trace",
         .most = most_samples_set,
-        .set = set_count<&SettingRequest::microbatch_size>},
+        .set = set_count<&SettingRequest::microbatch_size>,
+        .print = print_count<&SettingRequest::microbatch_size>,
+        .searched = true},
     SettingRow{.key = "profile_batch",
                .group = Group::model,
                .form = Form::count,
@@ -190,7 +170,8 @@ constexpr std::array rows{
         .help =
             "steps to simulate; default: 1, or enough to reach a steady pace where updates are asynchronous",
         .most = std::int64_t{1} << 20,
-        .set = set_count<&SettingRequest::steps>},
+        .set = set_count<&SettingRequest::steps>,
+        .print = print_count<&SettingRequest::steps>},
     SettingRow{
         .key = "partition",
         .group = Group::schedule,
@@ -203,7 +184,9 @@ constexpr std::array rows{
             "simulated[:most=400][,blocks] (the best found by simulating as many cuts for each schedule), "
             "ranges 0-5,6-11,12-, last layers' names, or a Megatron layout or a file of one; default: "
             "balanced",
-        .set = set_partitions},
+        .set = set_partitions,
+        .print = print_partition,
+        .searched = true},
     SettingRow{
         .key = "weights",
         .group = Group::schedule,
@@ -213,7 +196,8 @@ constexpr std::array rows{
             "weight rule, instead of the schedule's: flush, stash, vertical_sync, double_buffer, latest",
         .words = "flush stash vertical_sync double_buffer latest",
         .set = [](Value value,
-                  Asked asked) { asked.weights = parse_weight_rule(value.text(), value.what); }},
+                  Asked asked) { asked.weights = parse_weight_rule(value.text(), value.what); },
+        .print = print_named<WeightRule, &SettingRequest::weights>},
     SettingRow{
         .key = "messages",
         .group = Group::communication,
@@ -237,58 +221,21 @@ constexpr std::array rows{
                .form = Form::yes,
                .of = Of::answer,
                .help = "every span, too"},
-    SettingRow{.key = "tp",
-               .group = Group::parallelism,
-               .common = true,
-               .form = Form::count,
-               .opens = Opens::trace,
-               .of = Of::ranks,
-               .help = "tensor-parallel ranks that share each layer",
-               .most = most_ranks_set,
-               .set = set_degree<&Degrees::tensor>},
-    SettingRow{.key = "cp",
-               .group = Group::parallelism,
-               .common = true,
-               .form = Form::count,
-               .opens = Opens::trace,
-               .of = Of::ranks,
-               .help = "context-parallel ranks that share each sequence",
-               .most = most_ranks_set,
-               .set = set_degree<&Degrees::context>},
-    SettingRow{.key = "ep",
-               .group = Group::parallelism,
-               .common = true,
-               .form = Form::count,
-               .opens = Opens::trace,
-               .of = Of::ranks,
-               .help = "expert-parallel ranks, among the context- and data-parallel ones",
-               .most = most_ranks_set,
-               .set = set_degree<&Degrees::expert>},
-    SettingRow{.key = "dp",
-               .group = Group::parallelism,
-               .common = true,
-               .form = Form::count,
-               .opens = Opens::trace,
-               .of = Of::ranks,
-               .help = "data-parallel replicas of the pipeline",
-               .most = most_ranks_set,
-               .set = set_degree<&Degrees::data>},
-    SettingRow{.key = "pp",
-               .group = Group::parallelism,
-               .common = true,
-               .form = Form::count,
-               .opens = Opens::trace,
-               .of = Of::ranks,
-               .help = "pipeline ranks; default: the number of devices over the other degrees",
-               .most = most_ranks_set,
-               .set = set_degree<&Degrees::pipeline>},
+    degree_row<&Degrees::tensor>("tp", "tensor-parallel ranks that share each layer"),
+    degree_row<&Degrees::context>("cp", "context-parallel ranks that share each sequence"),
+    degree_row<&Degrees::expert>(
+        "ep", "expert-parallel ranks, among the context- and data-parallel ones"),
+    degree_row<&Degrees::data>("dp", "data-parallel replicas of the pipeline"),
+    degree_row<&Degrees::pipeline>(
+        "pp", "pipeline ranks; default: the number of devices over the other degrees"),
     SettingRow{
         .key = "order",
         .group = Group::parallelism,
         .opens = Opens::trace,
         .of = Of::ranks,
         .help = "nesting of the ranks on the devices, neighbours first; default: tp-cp-ep-dp-pp",
-        .set = [](Value value, Asked asked) { asked.degrees.order = parse_order(value.text()); }},
+        .set = [](Value value, Asked asked) { asked.degrees.order = parse_order(value.text()); },
+        .print = print_order},
     SettingRow{
         .key = "zero",
         .group = Group::parallelism,
@@ -301,7 +248,9 @@ constexpr std::array rows{
             "reduced in every backward, 3 weights, too (FSDP); default: 0",
         .words = "0 1 2 3",
         .set = [](Value value,
-                  Asked asked) { asked.degrees.zero = parse_zero(value.text(), value.what); }},
+                  Asked asked) { asked.degrees.zero = parse_zero(value.text(), value.what); },
+        .print = print_zero,
+        .searched = true},
     SettingRow{
         .key = "precision",
         .group = Group::model,
@@ -310,7 +259,8 @@ constexpr std::array rows{
         .help =
             "bytes of weights, gradients and optimizer state for each parameter; default: as the trace says",
         .set = [](Value value,
-                  Asked asked) { asked.degrees.precision = find_precision(value.text()); }},
+                  Asked asked) { asked.degrees.precision = find_precision(value.text()); },
+        .print = [](Given given) { return std::string(given.degrees.precision.name); }},
     SettingRow{
         .key = "sharing",
         .group = Group::communication,
@@ -344,7 +294,9 @@ constexpr std::array rows{
                .opens = Opens::trace,
                .of = Of::ranks,
                .help = "tensor-parallel ranks share the norms' and dropouts' activations, too",
-               .set = set_yes<&SettingRequest::sequence_parallel>},
+               .set = set_yes<&SettingRequest::sequence_parallel>,
+               .print = print_yes<&SettingRequest::sequence_parallel>,
+               .searched = true},
     SettingRow{.key = "all_pipelines",
                .group = Group::parallelism,
                .form = Form::yes,
@@ -398,7 +350,9 @@ constexpr std::array rows{
               const auto start = asked.recomputation.start;
               asked.recomputation = parse_recomputation(value.text(), value.what);
               asked.recomputation.start = start;
-            }},
+            },
+        .print = print_recomputation,
+        .searched = true},
     SettingRow{
         .key = "recompute_start",
         .group = Group::memory,
@@ -411,6 +365,11 @@ constexpr std::array rows{
         .set =
             [](Value value, Asked asked) {
               asked.recomputation.start = parse_recompute_start(value.text(), value.what);
+            },
+        .print =
+            [](Given given) {
+              const std::optional<RecomputeStart>& start = given.recomputation.start;
+              return start ? std::string(name(*start)) : std::string();
             }},
     SettingRow{
         .key = "offload",
@@ -424,7 +383,9 @@ constexpr std::array rows{
               const int ahead = asked.offloading.ahead;
               asked.offloading = parse_offloading(value.text(), value.what);
               asked.offloading.ahead = ahead;
-            }},
+            },
+        .print = print_offloading,
+        .searched = true},
     SettingRow{
         .key = "prefetch",
         .group = Group::memory,
@@ -433,7 +394,8 @@ constexpr std::array rows{
         .help =
             "how many compute ops before its backward an offloaded stash is copied back; default: 2",
         .most = most_samples_set,
-        .set = [](Value value, Asked asked) { asked.offloading.ahead = value.count(); }},
+        .set = [](Value value, Asked asked) { asked.offloading.ahead = value.count(); },
+        .print = print_prefetch},
     SettingRow{
         .key = "tokens",
         .group = Group::training,
@@ -502,51 +464,10 @@ constexpr std::array rows{
                .most = std::numeric_limits<int>::max()},
 };
 
-// Those between blanks.
-std::vector<std::string> words_in(std::string_view text) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    words.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
-}
-
-Json list_or_one(const Json& one) {
-  return {{"anyOf", Json::array({one, Json{{"type", "array"}, {"items", one}, {"minItems", 1}}})}};
-}
-
-Json whole_from_one(std::int64_t most) {
-  return {{"type", "integer"}, {"minimum", 1}, {"maximum", most}};
-}
-
-Json type_of(const SettingRow& row) {
-  Json some_text{{"type", "string"}, {"minLength", 1}};
-  switch (row.form) {
-    case Form::text:
-      return some_text;
-    case Form::word:
-      return {{"enum", words_in(row.words)}};
-    case Form::file:
-      return {{"anyOf", Json::array({some_text, Json{{"type", "object"}}})}};
-    case Form::texts:
-      return list_or_one(some_text);
-    case Form::count:
-      return whole_from_one(row.most);
-    case Form::counts:
-      return list_or_one(whole_from_one(row.most));
-    case Form::number:
-      return {{"type", "number"}, {"minimum", 0}, {"maximum", row.most}};
-    case Form::yes:
-      return {{"type", "boolean"}};
-    case Form::amount:
-      return {{"anyOf", Json::array({Json{{"type", "number"}}, some_text})}};
-  }
-  return {};
-}
-
 }  // namespace
+}  // namespace stageline::setting_values
+
+namespace stageline {
 
 std::string SettingRow::flag() const {
   if (flag_name == "TRACE") return "TRACE";
@@ -562,33 +483,13 @@ std::string_view name(SettingGroup group) {
   return headings.at(static_cast<std::size_t>(group));
 }
 
-std::span<const SettingRow> setting_rows() { return rows; }
+std::span<const SettingRow> setting_rows() { return setting_values::rows; }
 
 const SettingRow* find_setting(std::string_view key) {
+  const std::span<const SettingRow> rows = setting_rows();
   const auto found =
       std::find_if(rows.begin(), rows.end(), [&](const SettingRow& row) { return row.key == key; });
   return found == rows.end() ? nullptr : &*found;
-}
-
-std::string request_schema() {
-  Json properties = Json::object();
-  for (const SettingRow& row : rows) {
-    if (row.of == Of::chance) continue;
-    Json rule{{"description", row.help}};
-    rule.update(type_of(row));
-    properties[row.key] = std::move(rule);
-  }
-  const Json schema{
-      {"$schema", "https://json-schema.org/draft/2020-12/schema"},
-      {"title", "Stageline request"},
-      {"description",
-       "What answer() of the library takes. The keys are the flags of `stageline simulate` and `stageline compare`, "
-       "with the same values and defaults; but `program` is the text itself."},
-      {"type", "object"},
-      {"additionalProperties", false},
-      {"required", Json::array({"trace"})},
-      {"properties", std::move(properties)}};
-  return schema.text();
 }
 
 }  // namespace stageline

@@ -1,5 +1,6 @@
 // The settings of a question, a row each: made of it are the flags and their groups in --help, the
-// keys of a JSON request and its schema, the keys of a sweep, and the command that a row repeats.
+// keys of a JSON request and its schema, the keys of a sweep, the keys of a plan's --fix, and the
+// commands that an answer prints.
 //
 //     --host-link 16GB/s          ╮                       ╭ SettingRequest::cluster.host_link
 //     {"host_link": "16GB/s"}     ├─▶ {host_link, …} ─────┤ --host-link 16GB/s, in a printed
@@ -70,6 +71,10 @@ struct SettingRow {
   /// Throws UsageError, which begins with SettingValue::what, and std::invalid_argument, which does
   /// not. Null: the setting is not of a SettingRequest, and its reader says what it means.
   void (*set)(const SettingValue& value, SettingRequest& request) = nullptr;
+  /// The value as the flag takes it, "true" of a `yes`; empty where it is the default. Those of the
+  /// ranks and of a row have one, and what else differs between the candidates of a plan.
+  std::string (*print)(const SettingRequest& request) = nullptr;
+  bool searched = false;            // by a plan, unless one of its flags or --fix names the values
   std::string_view flag_name = {};  // where it is not made of the key: "batch"
 
   /// "--host-link"; "TRACE" of the trace.
