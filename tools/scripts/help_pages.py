@@ -132,7 +132,7 @@ def bash(pages, values):
             before = "_".join(page.path)
             out.append(f'      "{before} {name}") path={"_".join([*page.path, name])} ;;')
     out += ["    esac", "  done", '  case "$previous" in']
-    for flag, names in values.items():
+    for flag, names in {**values, "--help": ["all"]}.items():
         if flag.startswith("-"):
             out.append(f'    {flag}) words="{" ".join(names)}" ;;')
     out += ["    *)", '      case "$path" in']
