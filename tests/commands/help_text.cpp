@@ -1,12 +1,15 @@
-// Is --help readable on a narrow terminal, and can its examples be copied?
+// Is --help readable on a narrow terminal, is its first screen short, and can its examples be
+// copied?
 #include "tools/commands/help_text.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "tests/text.hpp"
 #include "tools/base/text.hpp"
+#include "tools/commands/command.hpp"
 
 namespace stageline::help_text_tests {
 namespace {
@@ -73,6 +76,75 @@ TEST_CASE("no line is wider than the terminal, and no word is lost") {
       CHECK(word == other);
     }
   }
+}
+
+// The flags that a page lists: "--out", a line each.
+std::vector<std::string> flags_in(const std::string& page) {
+  std::vector<std::string> flags;
+  for (const std::string& line : lines_of(page)) {
+    if (!line.starts_with("  -")) continue;
+    const std::string name = line.substr(2, line.find(' ', 2) - 2);
+    flags.push_back(name.substr(name.rfind("--")));
+  }
+  return flags;
+}
+
+TEST_CASE("the first screen of each command is short, and --help all names every flag") {
+  CommandLine line("stageline", "", "");
+  const Flags program = line.flags();
+  for (const Command* const command : commands()) {
+    CAPTURE(command->name);
+    const Flags parent =
+        command->parent.empty() ? program : program.find_subcommand(std::string(command->parent));
+    const Flags flags = parent.subcommand(std::string(command->name), std::string(command->about));
+    command->add(flags);
+    const HelpPage page = flags.help("stageline " + std::string(command->name));
+    const std::vector<std::string> first = flags_in(printed(page, HelpScreen::first));
+    const std::vector<std::string> all = flags_in(printed(page, HelpScreen::all));
+    CHECK(first.size() <= most_on_first_screen);
+    CHECK(all.size() == page.options.size());
+    std::size_t named = 0;
+    for (const Flag flag : flags.all()) {
+      if (!flag.name().starts_with("--")) continue;
+      CAPTURE(flag.name());
+      CHECK(std::count(all.begin(), all.end(), flag.name()) == 1);
+      ++named;
+    }
+    CHECK(named == all.size());
+    for (const std::string& flag : first) CHECK(std::count(all.begin(), all.end(), flag) == 1);
+    const std::string last = lines_of(printed(page, HelpScreen::first)).back();
+    CHECK((first.size() < all.size()) ==
+          (last == "`" + page.command + " --help all` shows all " + std::to_string(all.size()) +
+                       " options in their groups."));
+  }
+}
+
+TEST_CASE("groups have one order, and few options one list") {
+  HelpPage page;
+  page.command = "stageline compare";
+  page.options = {{"--json FILE", "results", SettingGroup::output, true},
+                  {"--tp N", "ranks", SettingGroup::parallelism, false},
+                  {"-h,--help", "help"}};
+  CHECK(contains(printed(page, HelpScreen::first), "\nOptions:\n  --json FILE"));
+  const auto places_of = [](const std::string& text) {
+    std::vector<std::size_t> places;
+    for (const char* const part :
+         {"\nParallelism:\n  --tp N", "\nOutput:\n  --json", "\nOptions:\n  -h"}) {
+      places.push_back(text.find(part));
+    }
+    return places;
+  };
+  const std::vector<std::size_t> all = places_of(printed(page, HelpScreen::all));
+  CHECK(all.back() != std::string::npos);
+  CHECK(std::is_sorted(all.begin(), all.end()));
+  for (int i = 0; i < 30; ++i) {
+    page.options.push_back({"--memory-" + std::to_string(i), "", SettingGroup::memory, false});
+  }
+  const std::string first = printed(page, HelpScreen::first);
+  CHECK(flags_in(first) == std::vector<std::string>{"--json", "--help"});
+  CHECK(!contains(first, "Memory:"));
+  CHECK(first.ends_with(
+      "\n\n`stageline compare --help all` shows all 33 options in their groups.\n"));
 }
 
 }  // namespace

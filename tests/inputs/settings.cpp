@@ -16,6 +16,7 @@
 #include "tools/base/text.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/perturbation_flags.hpp"
+#include "tools/planner/planner.hpp"
 #include "tools/sweep/words.hpp"
 
 namespace stageline::settings_tests {
@@ -160,10 +161,36 @@ TEST_CASE(
     CHECK(names.insert(row.flag()).second);
     CHECK(!row.help.empty());
     CHECK(!row.help.ends_with('.'));
+    CHECK(row.group != SettingGroup::other);
     CHECK(find_setting(row.key) == &row);
     CHECK((taken.contains(row.flag()) != apart.contains(std::string(row.key))));
   }
   CHECK(find_setting("no_such") == nullptr);
+}
+
+TEST_CASE("what the ranks, a row and a plan choose is printed as the flag takes it") {
+  for (const SettingRow& row : setting_rows()) {
+    CAPTURE(row.key);
+    const bool chosen = row.of == SettingOf::ranks || row.of == SettingOf::row || row.searched;
+    if (!chosen || !is_of_a_case(row)) {
+      CHECK((row.print == nullptr));
+      continue;
+    }
+    REQUIRE((row.print != nullptr));
+    CHECK(row.print(SettingRequest{}) == "");
+    const std::string value = other_value(row);
+    CHECK(row.print(by_flag(row, value)) == value);
+  }
+}
+
+TEST_CASE("--fix has a key for each setting that a plan searches") {
+  std::set<std::string> searched{"asynchronous"};
+  for (const SettingRow& row : setting_rows()) {
+    if (row.searched) searched.insert(row.flag().substr(2));
+  }
+  const std::vector<std::string> names = fix_names();
+  CHECK(std::set<std::string>(names.begin(), names.end()) == searched);
+  CHECK(names.size() == searched.size());
 }
 
 TEST_CASE("a sweep prints the flags of its settings") {

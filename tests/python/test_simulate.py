@@ -1,4 +1,5 @@
 """Does a call give what the command gives, and say what is wrong where it cannot?"""
+import inspect
 import json
 import os
 import pathlib
@@ -229,7 +230,7 @@ class Arguments(unittest.TestCase):
         if not command:
             self.skipTest("STAGELINE_COMMAND names no command of this build")
         for word, ask in (("simulate", sl.simulate), ("compare", sl.compare)):
-            said = subprocess.run([command, word, "--help"], check=True, text=True,
+            said = subprocess.run([command, word, "--help", "all"], check=True, text=True,
                                   stdout=subprocess.PIPE).stdout
             flags = re.findall(r"^  (?:-h,)?--([a-z-]+)", said, re.MULTILINE)
             self.assertGreater(len(flags), 40)
@@ -239,6 +240,23 @@ class Arguments(unittest.TestCase):
                         ask("uniform8", **{flag.replace("-", "_"): 1})
                     except sl.UsageError as error:
                         self.assertNotIn("known key", str(error))
+
+    def test_the_docstrings_have_each_setting_with_the_sentence_of_the_command(self):
+        command = os.environ.get("STAGELINE_COMMAND")
+        if not command:
+            self.skipTest("STAGELINE_COMMAND names no command of this build")
+        said = subprocess.run([command, "list", "--request-schema"], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        named = {name: rule["description"] for name, rule in json.loads(said)["properties"].items()}
+        self.assertEqual({row["name"]: row["help"] for row in sl.settings() if row["call"]}, named)
+        for call in (sl.simulate, sl.compare):
+            own = {*inspect.signature(call).parameters, "schedule", "schedules", "program", "timeline"}
+            for name in set(named) - own - ({"within"} if call is sl.simulate else set()):
+                self.assertIn(f"\n        {name}: {named[name]}\n", call.__doc__)
+        for row in sl.settings():
+            self.assertTrue(row["sweep"] or row["call"], row["name"])
+            if row["sweep"] and row["name"] not in ("trace", "cluster"):
+                self.assertIn(f"\n        {row['name']}: {row['help']}\n", sl.sweep.__doc__)
 
     def test_numbers_of_other_kinds(self):
         self.assertEqual(sl.simulate("uniform8", devices=2, zero=1).json(),

@@ -4,7 +4,7 @@ usage: options.py STAGELINE [--sample]
 
 --sample: one comparison in eight, where sanitizers make each call of STAGELINE ten times as slow.
 
-The options are those that the program itself lists: flags by `--help` of every command, options of
+The options are those that the program itself lists: flags by `--help all` of every command, options of
 model:… by the sentence that refuses an unknown one, knobs by `stageline list`. One that this file
 does not know fails the test: a new option comes with a question in which it changes the answer.
 
@@ -60,8 +60,8 @@ def commands():
 
 
 def flags_of(command):
-    text = run(*command.split(), "--help")[1]
-    return re.findall(r"^  (?:-\w,)?(--[a-z][a-z-]*)", text[text.index("Options:"):], re.M)
+    text = run(*command.split(), "--help", "all")[1]
+    return re.findall(r"^  (?:-\w,)?(--[a-z][a-z-]*)", text, re.M)
 
 
 def model_options(model):

@@ -113,8 +113,9 @@ def main(stageline):
             fits(text, width, f"{' '.join(report)} on {width} columns")
     for report in [[], *({command[0]: [command[0]] for command in reports}.values())]:
         for width in (60, 80):
-            text = said_by([stageline, *report, "--help"], width)
-            fits(text, width, f"{report} --help")
+            for screen in ([], ["all"]):
+                text = said_by([stageline, *report, "--help", *screen], width)
+                fits(text, width, f"{report} --help {screen}")
 
     narrow = said_by(compare, 80)
     wide = piped(compare)

@@ -24,6 +24,12 @@ SettingValue value_of(const SettingRow& row, const TypedSetting& typed) {
   return value;
 }
 
+const SettingRow& row_of(std::string_view key) {
+  const SettingRow* const row = find_setting(key);
+  if (row == nullptr) throw std::logic_error("there is no setting " + std::string(key));
+  return *row;
+}
+
 // A list where one number is due. Empty: it is none.
 std::string degree_fault(const std::string& text) {
   if (text.find_first_of(",|:@") == std::string::npos) return "";
@@ -48,9 +54,14 @@ const TypedSetting& CommonFlags::typed_of(std::string_view key) const {
   return found == typed.end() ? none : found->second;
 }
 
+Flags place_of(Flags command, std::string_view key) {
+  const SettingRow& row = row_of(key);
+  return command.in(row.group).common(row.common);
+}
+
 Flag add_setting(Flags command, CommonFlags& flags, std::string_view key) {
-  const SettingRow* const row = find_setting(key);
-  if (row == nullptr) throw std::logic_error("there is no setting " + std::string(key));
+  const SettingRow* const row = &row_of(key);
+  command = place_of(command, key);
   const std::string name = row->flag();
   const std::string help(row->help);
   TypedSetting& typed = flags.at(key);
@@ -82,9 +93,11 @@ void add_trace_flags(Flags command, CommonFlags& flags) {
 }
 
 void add_output_flags(Flags command, CommonFlags& flags) {
-  command.option("--json", flags.json, "write the results as JSON to a file, or - for stdout")
+  const Flags output = command.in(SettingGroup::output);
+  output.common()
+      .option("--json", flags.json, "write the results as JSON to a file, or - for stdout")
       .writes_file();
-  command.flag("--quiet", flags.quiet, "no heading and no notes");
+  output.flag("--quiet", flags.quiet, "no heading and no notes");
 }
 
 void add_cluster_flags(Flags command, CommonFlags& flags) {
@@ -121,7 +134,7 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
   const bool one = many == Many::no;
   add_trace_flags(command, flags);
   const Flag schedule =
-      command
+      place_of(command, "schedule")
           .option("--schedule", flags.schedules,
                   one ? "NAME[:knob=value,…]; default: 1f1b"
                       : "NAME[:knob=value,…], a comma list of them, or all; repeatable; "
@@ -134,8 +147,8 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
   if (cuts == Many::no) {
     add_setting(command, flags, "partition");
   } else {
-    const SettingRow& row = *find_setting("partition");
-    command
+    const SettingRow& row = row_of("partition");
+    place_of(command, row.key)
         .option(row.flag(), flags.at(row.key).texts,
                 std::string(row.help) + "; repeatable, to compare cuts")
         .repeatable();
@@ -144,7 +157,8 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
   add_unequal_flags(command, flags);
   add_stash_flags(command, flags);
   if (one && given == Given::yes) {
-    command.option("--program", flags.program, std::string(find_setting("program")->help))
+    place_of(command, "program")
+        .option("--program", flags.program, std::string(row_of("program").help))
         .excludes(schedule);
   }
 }
@@ -212,7 +226,7 @@ void add_notes_on_unread(const CommonFlags& flags, const std::string& command, S
   if (shows == Shows::fit) return;
   std::vector<std::string> given;
   for (const char* const key : {"memory", "reserve", "host_memory", "weights"}) {
-    if (flags.given(key)) given.push_back(find_setting(key)->flag());
+    if (flags.given(key)) given.push_back(row_of(key).flag());
   }
   if (given.empty()) return;
   setting.notes.push_back(fmt::format(

@@ -48,6 +48,9 @@ struct CommonFlags {
   const TypedSetting& typed_of(std::string_view key) const;
 };
 
+/// The command, where --help has what is added as the row of that setting says.
+Flags place_of(Flags command, std::string_view key);
+
 /// The flag of a setting; its name, help and range are those of the setting's row.
 Flag add_setting(Flags command, CommonFlags& flags, std::string_view key);
 void add_settings(Flags command, CommonFlags& flags, std::initializer_list<std::string_view> keys);

@@ -5,6 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/nearest.hpp"
@@ -198,16 +201,22 @@ HelpPage::Entry entry_of(const CLI::Option& option) {
   };
   add("Needs", option.get_needs());
   add("Excludes", option.get_excludes());
-  return {name, option.get_description()};
+  return {name, option.get_description(), SettingGroup::other, true};
 }
 
-HelpPage help_page(const CLI::App& app, const std::string& command) {
+HelpPage help_page(const CLI::App& app, const Flags::Program& program, const std::string& command) {
   HelpPage page;
+  page.command = command;
   page.about = app.get_description();
   page.usage = command + " [OPTIONS]";
   page.footer = app.get_footer();
   for (const CLI::Option* const option : app.get_options()) {
-    (option->get_positional() ? page.positionals : page.options).push_back(entry_of(*option));
+    HelpPage::Entry entry = entry_of(*option);
+    if (const auto place = program.places.find(option); place != program.places.end()) {
+      entry.group = place->second.group;
+      entry.common = place->second.common;
+    }
+    (option->get_positional() ? page.positionals : page.options).push_back(std::move(entry));
     if (!option->get_positional()) continue;
     const std::string name = option->get_name() + (option->get_expected_max() > 1 ? "..." : "");
     page.usage += option->get_required() ? " " + name : " [" + name + "]";
@@ -221,16 +230,41 @@ HelpPage help_page(const CLI::App& app, const std::string& command) {
   return page;
 }
 
+// The words of a command line, and which screen of the help they ask for: `--help all` is a flag
+// and its value, of which the parser knows the flag.
+struct Words {
+  std::vector<const char*> parsed;
+  HelpScreen screen = HelpScreen::first;
+};
+
+Words words_of(int argc, const char* const* argv) {
+  Words words;
+  bool behind_help = false;
+  for (int i = 0; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const bool joined = word == "--help=all";
+    if (joined || (behind_help && word == "all")) words.screen = HelpScreen::all;
+    if (!behind_help || word != "all") words.parsed.push_back(joined ? "--help" : argv[i]);
+    behind_help = i > 0 && (word == "--help" || word == "-h");
+  }
+  return words;
+}
+
 }  // namespace
+
+HelpPage Flags::help(const std::string& command) const {
+  return help_page(*app_, *program_, command);
+}
 
 int CommandLine::run(int argc, const char* const* argv) {
   if (argc > 1) check_subcommand(*app_, argv[1]);
+  const Words words = words_of(argc, argv);
   try {
-    app_->parse(argc, argv);
+    app_->parse(static_cast<int>(words.parsed.size()), words.parsed.data());
     return program_.exit_code;
   } catch (const CLI::CallForHelp&) {
-    const std::string page = printed(help_page(selected(*app_), command_of(*app_, name_)));
-    show("{}", help_text(page, text_width()));
+    const HelpPage page = help_page(selected(*app_), program_, command_of(*app_, name_));
+    show("{}", help_text(printed(page, words.screen), text_width()));
     return 0;
   } catch (const CLI::Success& success) {
     return app_->exit(success);

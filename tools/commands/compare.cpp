@@ -165,10 +165,11 @@ void add_compare(Flags command) {
   add_html_flag(command, flags->html,
                 "write an interactive page with ranking, memory against time, table and diagrams: "
                 "one file that opens from disk; or - for stdout");
-  const Flag top = command.option("--top", flags->top, "the best rows of each table; default: 10")
+  const Flags output = command.in(SettingGroup::output);
+  const Flag top = output.option("--top", flags->top, "the best rows of each table; default: 10")
                        .range(1, 1 << 30);
   add_compare_table_flags(command, *flags);
-  command
+  output.common()
       .flag("--full", flags->full, "all rows of the tables, and all columns; JSON always has them")
       .excludes(top);
   command.footer(

@@ -20,13 +20,15 @@ void add_compare_flags(Flags command, CompareFlags& flags) {
   add_setting(command, flags.common, "messages");
   add_budget_flags(command, flags.common);
   add_perturbation_flags(command, flags.perturbations, compare_scenarios);
-  command.option("--by", flags.by,
-                 "rank by time, energy or cost, and with --jitter and the like by mean or a "
-                 "percentile; default: time, or p95");
-  command.option("--within", flags.within,
-                 "recommend the least memory among schedules at most this much slower than the "
-                 "fastest; default: 1%");
-  command
+  const Flags output = command.in(SettingGroup::output);
+  output.common().option(
+      "--by", flags.by,
+      "rank by time, energy or cost, and with --jitter and the like by mean or a "
+      "percentile; default: time, or p95");
+  output.option("--within", flags.within,
+                "recommend the least memory among schedules at most this much slower than the "
+                "fastest; default: 1%");
+  command.in(SettingGroup::search)
       .option("--jobs", flags.jobs,
               "rows that are simulated at a time; default: one a processor core. The answer is the "
               "same with any number")
@@ -34,15 +36,17 @@ void add_compare_flags(Flags command, CompareFlags& flags) {
 }
 
 void add_compare_table_flags(Flags command, CompareFlags& flags) {
-  command.option(
+  const Flags output = command.in(SettingGroup::output);
+  output.option(
       "--columns", flags.columns,
       fmt::format(
           "columns of the tables, a comma list of {}, or all; default: those that fit; on a "
           "narrow terminal these are left out, in this order: {}",
           fmt::join(comparison_columns(), ", "), fmt::join(comparison_columns_left_out(), ", ")));
-  command.flag("--no-changes", flags.no_changes,
-               "where nothing fits into memory, search no change that would, which takes a second "
-               "or two");
+  command.in(SettingGroup::search)
+      .flag("--no-changes", flags.no_changes,
+            "where nothing fits into memory, search no change that would, which takes a second "
+            "or two");
 }
 
 ComparisonView view_of(const CompareFlags& flags, const Setting& setting) {

@@ -94,17 +94,19 @@ void add_costs(Flags command) {
   add_trace_flags(command, flags->common);
   add_setting(command, flags->common, "microbatch_size");
   add_setting(command, flags->common, "calibration");
+  const Flags model = command.in(SettingGroup::model);
+  const Flags output = command.in(SettingGroup::output);
   const Flag against =
-      command.option("--against", flags->against,
-                     "TRACE2, any trace: print the ratios TRACE / TRACE2 layer by layer");
-  command
+      model.option("--against", flags->against,
+                   "TRACE2, any trace: print the ratios TRACE / TRACE2 layer by layer");
+  model
       .option("--against-batch", flags->against_batch,
               "--batch for TRACE2, where that is a PipeDream profile")
       .positive()
       .needs(against);
-  command.option("--by", flags->by, "one row per layer or per kind; default: layer")
+  output.option("--by", flags->by, "one row per layer or per kind; default: layer")
       .one_of({"layer", "kind"});
-  command
+  output
       .option("--top", flags->top,
               "the N most expensive rows, and one for all others; default: all rows, "
               "or 32 where there are more than 64")

@@ -194,21 +194,27 @@ void add_diff(Flags command) {
               "PyTorch profiles of one run, one a rank")
       .required();
   command.option("--and", flags->second, "begins the second, where both are PyTorch profiles");
-  command.option("--trace", flags->trace,
-                 "price both programs with this trace; default: equal stages");
-  command.option("--cluster", flags->cluster, "a cluster file or a bundled cluster");
-  command.option("--link", flags->link,
-                 "equal devices with one full-duplex port each: 12GB/s,5us; default: free");
-  command.option("--partition", flags->partition, "how to cut the trace; default: balanced");
-  command
+  place_of(command, "trace")
+      .option("--trace", flags->trace,
+              "price both programs with this trace; default: equal stages");
+  place_of(command, "cluster")
+      .option("--cluster", flags->cluster, "a cluster file or a bundled cluster");
+  place_of(command, "link")
+      .option("--link", flags->link,
+              "equal devices with one full-duplex port each: 12GB/s,5us; default: free");
+  place_of(command, "partition")
+      .option("--partition", flags->partition, "how to cut the trace; default: balanced");
+  place_of(command, "profile_batch")
       .option("--batch", flags->profile_batch,
               "samples in a minibatch of a PipeDream profile, which does not say")
       .positive();
-  command.option("--microbatch-size", flags->microbatch_size, "samples in a micro-batch")
+  place_of(command, "microbatch_size")
+      .option("--microbatch-size", flags->microbatch_size, "samples in a micro-batch")
       .range(1, 1 << 26);
-  command.option("--json", flags->json, "write the result as JSON to a file, or - for stdout")
+  const Flags output = command.in(SettingGroup::output);
+  output.option("--json", flags->json, "write the result as JSON to a file, or - for stdout")
       .writes_file();
-  command.flag("--quiet", flags->quiet, "no notes");
+  output.flag("--quiet", flags->quiet, "no notes");
   command.footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --out a.slp\n"
       "  stageline program uniform:layers=4 --schedule gpipe --devices 4 --out b.slp\n"

@@ -203,7 +203,8 @@ void add_draw(Flags command) {
   add_setting(command, flags->common, "messages");
   const Flag svg = add_svg_flag(command, flags->svg, "write an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);
-  command
+  const Flags output = command.in(SettingGroup::output);
+  output
       .option("--panels", flags->panels,
               "panels of the picture, a comma list of timeline, memory, categories (memory by "
               "category, with the reserve and the op at the peak) and weights; default: timeline, "
@@ -211,18 +212,18 @@ void add_draw(Flags command) {
       .repeatable()
       .comma_list()
       .one_of({"timeline", "memory", "categories", "weights"});
-  command.option("--from", flags->from,
-                 "begin the picture at this time, such as 20ms; idle shares and peaks of memory "
-                 "are those of the part that is drawn");
-  command.option("--to", flags->to, "end the picture at this time");
-  const Flag chrome = command
+  output.option("--from", flags->from,
+                "begin the picture at this time, such as 20ms; idle shares and peaks of memory "
+                "are those of the part that is drawn");
+  output.option("--to", flags->to, "end the picture at this time");
+  const Flag chrome = output.common()
                           .option("--chrome", flags->chrome,
                                   "write a Chrome trace (JSON, opens in Perfetto), or - for stdout")
                           .writes_file();
   const Flag html = add_html_flag(
       command, flags->html,
       "write an HTML page, to zoom and to ask, or - for stdout; several schedules on one time axis");
-  command
+  output.common()
       .option("--columns", flags->columns,
               "columns of the text figure; default: as many as the terminal has, or 100")
       .range(20, 10000)
@@ -231,7 +232,7 @@ void add_draw(Flags command) {
       .excludes(command.find("--png"))
       .excludes(chrome)
       .excludes(html);
-  command
+  output.common()
       .flag("--full", flags->full,
             "all devices of the text figure; default: of more than 24 the first and last eight")
       .excludes(svg)

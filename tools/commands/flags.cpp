@@ -236,6 +236,23 @@ std::string real(std::string& text) {
 
 }  // namespace
 
+Flags Flags::in(SettingGroup group) const {
+  Flags flags = *this;
+  flags.place_.group = group;
+  return flags;
+}
+
+Flags Flags::common(bool yes) const {
+  Flags flags = *this;
+  flags.place_.common = yes;
+  return flags;
+}
+
+Flag Flags::placed(CLI::Option* option) const {
+  program_->places[option] = place_;
+  return Flag(option);
+}
+
 template <class T>
 Flag Flags::option(const std::string& name, T& value, const std::string& help) const {
   using Number = typename NumberOf<T>::Type;
@@ -248,7 +265,7 @@ Flag Flags::option(const std::string& name, T& value, const std::string& help) c
     option->type_name("NUMBER");
     option->transform(CLI::Validator(real, ""));
   }
-  return Flag(option);
+  return placed(option);
 }
 
 template Flag Flags::option(const std::string&, std::string&, const std::string&) const;
@@ -266,11 +283,11 @@ template Flag Flags::option(const std::string&, std::vector<std::int64_t>&,
                             const std::string&) const;
 
 Flag Flags::flag(const std::string& name, bool& value, const std::string& help) const {
-  return Flag(app_->add_flag(name, value, help)->disable_flag_override());
+  return placed(app_->add_flag(name, value, help)->disable_flag_override());
 }
 
 Flag Flags::flag(const std::string& name, std::string& value, const std::string& help) const {
-  return Flag(app_->add_flag(name, value, help));
+  return placed(app_->add_flag(name, value, help));
 }
 
 void Flags::prints(const std::string& name, const std::function<std::string()>& text,
@@ -279,7 +296,7 @@ void Flags::prints(const std::string& name, const std::function<std::string()>& 
     show("{}", text());
     throw CLI::Success();
   };
-  app_->add_flag_callback(name, print_and_end, help);
+  placed(app_->add_flag_callback(name, print_and_end, help));
 }
 
 void Flags::writes_also(Flag flag, std::vector<std::string> forms) const {
@@ -297,15 +314,11 @@ std::vector<Flag> Flags::all() const {
 void Flags::footer(const std::string& text) const { app_->footer(text); }
 
 Flags Flags::subcommand(const std::string& name, const std::string& about) const {
-  Flags flags(*app_->add_subcommand(name, about));
-  flags.program_ = program_;
-  return flags;
+  return {*app_->add_subcommand(name, about), *program_};
 }
 
 Flags Flags::find_subcommand(const std::string& name) const {
-  Flags flags(*app_->get_subcommand(name));
-  flags.program_ = program_;
-  return flags;
+  return {*app_->get_subcommand(name), *program_};
 }
 
 void Flags::require_subcommand() const { app_->require_subcommand(1); }

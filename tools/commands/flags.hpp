@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "tools/commands/help_text.hpp"
+#include "tools/inputs/setting_group.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
@@ -65,15 +69,24 @@ class Flags {
     Flag flag;
     std::vector<std::string> forms;
   };
+  /// Where --help has a flag: under which heading, and whether on the first screen.
+  struct Place {
+    SettingGroup group = SettingGroup::other;
+    bool common = false;
+  };
   /// Of all commands of a program.
   struct Program {
     int exit_code = 0;
     std::vector<FurtherFiles> further;
+    std::map<const CLI::Option*, Place> places;
   };
 
-  /// For programs that hold a CLI::App of their own; these cannot call runs() or writes_also().
-  Flags(CLI::App& app) : app_(&app) {}
   Flags(CLI::App& app, Program& program) : app_(&app), program_(&program) {}
+
+  /// The same command, where --help has what is added under this heading, and of common() on its
+  /// first screen, too. By default it is among the options of no group, in --help all.
+  Flags in(SettingGroup group) const;
+  Flags common(bool yes = true) const;
 
   /// `name` is "--out,-o", or "TRACE" for a positional argument. T: std::string, int, std::int64_t,
   /// std::uint64_t, double, std::optional of double or std::int64_t, std::vector of std::string,
@@ -94,6 +107,8 @@ class Flags {
 
   Flag find(const std::string& name) const;  // which must exist
   std::vector<Flag> all() const;
+  /// What --help says, of a command that is called by these words: "stageline compare".
+  HelpPage help(const std::string& command) const;
 
   /// Text below the flags in --help: examples and exit codes.
   void footer(const std::string& text) const;
@@ -106,8 +121,11 @@ class Flags {
   void runs(std::function<int()> command) const;
 
  private:
+  Flag placed(CLI::Option* option) const;
+
   CLI::App* app_;
-  Program* program_ = nullptr;
+  Program* program_;
+  Place place_;
 };
 
 /// An invalid command line. The sentence names the --help to read.
@@ -127,9 +145,9 @@ class CommandLine {
 
   Flags flags();
 
-  /// Parses, runs the command and returns its exit code; --help and --version are printed and
-  /// return 0. argv[0] is ignored. Throws CommandLineError, and what the
-  /// command throws.
+  /// Parses, runs the command and returns its exit code; --help, --help all and --version are
+  /// printed and return 0. argv[0] is ignored. Throws CommandLineError, and what the command
+  /// throws.
   int run(int argc, const char* const* argv);
 
  private:

@@ -1,6 +1,8 @@
 // Prints and wraps the text of --help.
 #include "tools/commands/help_text.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -79,28 +81,50 @@ std::string wrapped_command(const std::string& line, int width) {
   return out;
 }
 
-std::string printed(const std::string& title, const std::vector<HelpPage::Entry>& entries) {
-  std::string out = entries.empty() ? "" : "\n" + title + ":\n";
-  for (const auto& [name, text] : entries) {
-    std::string line = "  " + name;
-    if (!text.empty()) {
+std::string printed(std::string_view title, const std::vector<HelpPage::Entry>& entries) {
+  if (entries.empty()) return "";
+  std::string out = fmt::format("\n{}:\n", title);
+  for (const HelpPage::Entry& entry : entries) {
+    std::string line = "  " + entry.name;
+    if (!entry.text.empty()) {
       if (line.size() >= description_column) {
         out += line + "\n";
         line.clear();
       }
       line.resize(description_column, ' ');
     }
-    out += line + text + "\n";
+    out += line + entry.text + "\n";
+  }
+  return out;
+}
+
+std::string printed_groups(const std::vector<HelpPage::Entry>& options, HelpScreen screen) {
+  std::string out;
+  for (const SettingGroup group : all_setting_groups) {
+    std::vector<HelpPage::Entry> entries;
+    for (const HelpPage::Entry& option : options) {
+      if (option.group != group) continue;
+      if (screen == HelpScreen::all || option.common) entries.push_back(option);
+    }
+    out += printed(name(group), entries);
   }
   return out;
 }
 
 }  // namespace
 
-std::string printed(const HelpPage& page) {
-  return page.about + "\nUsage: " + page.usage + "\n" + printed("Positionals", page.positionals) +
-         printed("Options", page.options) + printed("Subcommands", page.subcommands) +
-         (page.footer.empty() ? "" : "\n" + page.footer + "\n");
+std::string printed(const HelpPage& page, HelpScreen screen) {
+  const bool few = page.options.size() <= most_on_first_screen;
+  const bool one_list = few && screen == HelpScreen::first;
+  std::string out = page.about + "\nUsage: " + page.usage + "\n" +
+                    printed("Positionals", page.positionals) +
+                    (one_list ? printed(name(SettingGroup::other), page.options)
+                              : printed_groups(page.options, screen)) +
+                    printed("Subcommands", page.subcommands) +
+                    (page.footer.empty() ? "" : "\n" + page.footer + "\n");
+  if (few || screen == HelpScreen::all) return out;
+  return out + fmt::format("\n`{} --help all` shows all {} options in their groups.\n",
+                           page.command, page.options.size());
 }
 
 std::string help_text(const std::string& page, int width) {

@@ -6,7 +6,7 @@
 namespace stageline {
 
 Flag add_html_flag(Flags command, std::string& file, const std::string& help) {
-  return command.option("--html", file, help).writes_file();
+  return command.in(SettingGroup::output).common().option("--html", file, help).writes_file();
 }
 
 void write_page(const std::string& file, const Page& page) {

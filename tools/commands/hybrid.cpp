@@ -155,10 +155,11 @@ void add_hybrid(Flags command) {
           "an asynchronous schedule, NAME[:knob=value,…]; default: stale_weights:mapping=paired");
   command.find("--devices")
       .describe("number of devices; default: all of the cluster, or 2; 4 with --schedule");
-  command.option("--pipelined-fraction", flags->fraction,
-                 "share of the iterations that are pipelined, 0 to 1; default: 0.5");
-  command.option("--pipelined-iterations", flags->pipelined, "the same as a number of iterations");
-  command.option(
+  const Flags training = command.in(SettingGroup::training).common();
+  training.option("--pipelined-fraction", flags->fraction,
+                  "share of the iterations that are pipelined, 0 to 1; default: 0.5");
+  training.option("--pipelined-iterations", flags->pipelined, "the same as a number of iterations");
+  training.option(
       "--iterations", flags->iterations,
       "iterations of the whole training, one mini-batch each; default: 64000, as for ResNets "
       "on CIFAR-10");

@@ -142,28 +142,31 @@ void add_optimal(Flags command) {
       .describe("micro-batches per step; default: 4 per device");
   add_setting(command, flags->common, "microbatch_size");
   add_setting(command, flags->common, "partition").describe("as for simulate; default: balanced");
-  command.option("--limit", flags->limit,
-                 "the most a device may hold: N stashes, p or 2p of them, memory (the bytes it has "
-                 "room for) or none; default: p, or memory with --memory");
-  command
+  const Flags search = command.in(SettingGroup::search).common();
+  search.option("--limit", flags->limit,
+                "the most a device may hold: N stashes, p or 2p of them, memory (the bytes it has "
+                "room for) or none; default: p, or memory with --memory");
+  search
       .option("--goal", flags->goal,
               "shorten the longest device span, which is the pace of steps that follow each other, "
               "or the makespan of one step, without its updates")
       .one_of({"span", "makespan"})
       .default_shown();
-  command.option("--placement", flags->placement, "one stage a device, or several")
+  search.option("--placement", flags->placement, "one stage a device, or several")
       .one_of({"straight", "looped", "v"})
       .default_shown();
-  command
+  search
       .option("--chunks", flags->chunks,
               "stages a device; auto: 1 where the placement is straight, else 2")
       .default_shown();
-  command
+  search
       .option("--time", flags->time,
               "how long to search at most; what is proved sooner ends sooner. Ctrl-C stops it, "
               "too, and prints the best so far")
       .default_shown();
-  command.option("--out", flags->out, "write the program to this file, or - for stdout")
+  command.in(SettingGroup::output)
+      .common()
+      .option("--out", flags->out, "write the program to this file, or - for stdout")
       .writes_file();
   add_output_flags(command, flags->common);
   command.footer(

@@ -70,19 +70,20 @@ void add_overlay(Flags command) {
       .required();
   command.option("--measured", flags->measured,
                  "the second timeline: profiles of one run, one per rank, or one file");
-  command.option("--json", flags->json, "write all ops as JSON to a file, or - for stdout")
+  const Flags output = command.in(SettingGroup::output);
+  output.option("--json", flags->json, "write all ops as JSON to a file, or - for stdout")
       .writes_file();
   add_svg_flag(command, flags->svg, "write one picture of both as SVG, or - for stdout");
   add_svg_style_flags(command, flags->svg);
   add_html_flag(
       command, flags->html,
       "write an interactive page with both on one time axis and all ops, or - for stdout");
-  command.option("--top", flags->top, "number of ops to list; default: 10").range(0, 1 << 20);
+  output.option("--top", flags->top, "number of ops to list; default: 10").range(0, 1 << 20);
   command
       .option("--step", flags->step,
               "step to compare, where a run has several, from 0; default: the one of median length")
       .range(0, 1 << 26);
-  command.flag("--quiet", flags->quiet, "print no notes");
+  output.flag("--quiet", flags->quiet, "print no notes");
   command.footer(
       "Example:\n  stageline simulate uniform:layers=4 --devices 2 --json model.json --timeline\n"
       "  stageline draw uniform:layers=4 --schedule gpipe --devices 2 --chrome other.json\n"

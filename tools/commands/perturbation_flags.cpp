@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/errors.hpp"
+#include "tools/commands/case_flags.hpp"
 #include "tools/inputs/settings.hpp"
 
 namespace stageline {
@@ -13,7 +14,7 @@ namespace stageline {
 void add_perturbation_flags(Flags command, PerturbationFlags& flags, std::int64_t scenarios) {
   const auto add = [&](std::string_view key, auto& value) {
     const SettingRow& row = *find_setting(key);
-    return command.option(row.flag(), value, std::string(row.help));
+    return place_of(command, key).option(row.flag(), value, std::string(row.help));
   };
   add("perturb", flags.texts.perturb);
   add("jitter", flags.texts.jitter);
@@ -22,7 +23,7 @@ void add_perturbation_flags(Flags command, PerturbationFlags& flags, std::int64_
   add("scenarios", flags.scenarios).describe(fmt::format("how many; default: {}", scenarios));
   add("seed", flags.texts.seed);
   const SettingRow& freeze = *find_setting("freeze");
-  command.flag(freeze.flag(), flags.freeze, std::string(freeze.help));
+  place_of(command, "freeze").flag(freeze.flag(), flags.freeze, std::string(freeze.help));
 }
 
 ScenarioRequest scenarios_of(const PerturbationFlags& flags, std::int64_t scenarios, bool others) {

@@ -98,22 +98,25 @@ void add_phase(Flags command) {
   flags->settings.all.erase(std::remove(flags->settings.all.begin(), flags->settings.all.end(),
                                         command.find("--schedule")),
                             flags->settings.all.end());
-  command
+  const Flags search = command.in(SettingGroup::search);
+  search.common()
       .option("--x", flags->x,
               "NAME=VALUES: the setting of the columns, as --axis of `stageline sweep` takes it; a "
               "range without a form has 33 values, by their logarithm where its ends are eightfold "
               "apart")
       .required();
-  command.option("--y", flags->y, "the same of the rows, with 17 values").required();
-  command.flag("--exhaustive", flags->exhaustive,
-               "simulate every cell, and not only around the borders of what a coarse grid finds");
-  command.option("--threads", flags->threads, "default: all cores; changes no result")
+  search.common().option("--y", flags->y, "the same of the rows, with 17 values").required();
+  search.flag("--exhaustive", flags->exhaustive,
+              "simulate every cell, and not only around the borders of what a coarse grid finds");
+  search.option("--threads", flags->threads, "default: all cores; changes no result")
       .range(1, 1024);
   add_svg_flag(command, flags->svg, "write the map as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);
-  command.option("--json", flags->json, "write every cell as JSON to a file, or - for stdout")
+  const Flags output = command.in(SettingGroup::output);
+  output.common()
+      .option("--json", flags->json, "write every cell as JSON to a file, or - for stdout")
       .writes_file();
-  command.flag("--quiet", flags->quiet, "no title and no notes");
+  output.flag("--quiet", flags->quiet, "no title and no notes");
   command.footer(
       "Example:\n  stageline phase resnet50-cpu --devices 8 --x link=1GB/s..400GB/s --y "
       "microbatches=4..256:log7 --schedule 1f1b,zb_h1,interleaved_1f1b --svg phase.svg\n"

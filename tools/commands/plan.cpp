@@ -10,7 +10,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "cost_models/batch.hpp"
@@ -26,6 +28,7 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/commands/typed.hpp"
 #include "tools/compare/comparison.hpp"
+#include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
 #include "tools/planner/planner.hpp"
@@ -36,37 +39,40 @@
 namespace stageline {
 namespace {
 
-// A flag that fixes what the search would choose: an item of --fix by another name.
-struct FixFlag {
-  const char* key;
-  bool commas;  // whether commas separate values, too: they do not stand inside of one
-  const char* help;
+// What a flag says that fixes a searched setting, where its row says it for one value.
+struct FixHelp {
+  std::string_view key;
+  std::string_view help;
 };
-constexpr std::array fix_flags{
-    FixFlag{"schedule", false,
+constexpr std::array fix_helps{
+    FixHelp{"schedule",
             "NAME[:knob=value,…] or a comma list; default: all synchronous ones but seq1f1b"},
-    FixFlag{"devices", true,
-            "how many to use, a list, or a sweep 8..64; default: all of the cluster"},
-    FixFlag{"tp", true, "tensor-parallel ranks"},
-    FixFlag{"cp", true, "context-parallel ranks"},
-    FixFlag{"ep", true, "expert-parallel ranks"},
-    FixFlag{"dp", true, "data-parallel replicas"},
-    FixFlag{"pp", true, "pipeline ranks"},
-    FixFlag{"zero", true, "state divided among data-parallel ranks, 0 to 3"},
-    FixFlag{"microbatch-size", true, "samples in a micro-batch"},
-    FixFlag{"recompute", false,
+    FixHelp{"devices", "how many to use, a list, or a sweep 8..64; default: all of the cluster"},
+    FixHelp{"recompute",
             "none, selective, every:N or full, as `stageline simulate` takes it; several by "
             "--fix 'recompute=none|full'"},
-    FixFlag{"offload", false, "none, all, or stages such as @0,2-3; default: none"},
-    FixFlag{"partition", false, "a cut, as `stageline simulate` takes it"},
+    FixHelp{"offload", "none, all, or stages such as @0,2-3; default: none"},
+    FixHelp{"partition", "a cut, as `stageline simulate` takes it"},
 };
+
+std::string fix_help(const SettingRow& row) {
+  for (const FixHelp& one : fix_helps) {
+    if (one.key == row.key) return fmt::format("fix {}", one.help);
+  }
+  return fmt::format("fix {}", row.help.substr(0, row.help.find("; default:")));
+}
+
+// A setting whose flag takes the values to search: an item of --fix by another name.
+bool is_fixed_by_values(const SettingRow& row) {
+  return row.searched && row.form != SettingForm::yes;
+}
 
 struct PlanFlags {
   CommonFlags common;
   SvgFlags svg;
   std::string html;
   std::vector<Flag> all_flags;
-  std::array<std::vector<std::string>, fix_flags.size()> fixed;  // as typed
+  std::map<std::string_view, std::vector<std::string>> fixed;  // as typed, by the settings' keys
   std::vector<std::string> fix;
   std::optional<std::int64_t> samples;
   std::string tokens_per_step;
@@ -90,18 +96,20 @@ std::string key_of(const std::string& item) {
 }
 
 // The values of one flag as an item of --fix: "tp=4|8".
-std::string item_of(const FixFlag& flag, const std::vector<std::string>& typed) {
-  const bool sweep = flag.key == std::string_view("devices");
+std::string item_of(const SettingRow& row, const std::vector<std::string>& typed) {
+  const bool sweep = row.form == SettingForm::counts;
+  // Commas separate values that have none of their own.
+  const bool commas = sweep || row.form == SettingForm::count || row.form == SettingForm::word;
   std::vector<std::string> values;
   for (std::string value : typed) {
     if (sweep && value.find("..") != std::string::npos) {
       value = fmt::format("{}", fmt::join(parse_devices(value), "|"));
     }
-    if (flag.commas) std::replace(value.begin(), value.end(), ',', '|');
+    if (commas) std::replace(value.begin(), value.end(), ',', '|');
     values.push_back(std::move(value));
   }
-  const char* const between = flag.key == std::string_view("schedule") ? "," : "|";
-  return fmt::format("{}={}", flag.key, fmt::join(values, between));
+  const char* const between = row.key == "schedule" ? "," : "|";
+  return fmt::format("{}={}", row.flag().substr(2), fmt::join(values, between));
 }
 
 PlanSpace space_of(const PlanFlags& flags) {
@@ -121,10 +129,10 @@ PlanSpace space_of(const PlanFlags& flags) {
     said.push_back({key, how});
     fix(space, item);
   };
-  for (std::size_t i = 0; i < fix_flags.size(); ++i) {
-    if (flags.fixed[i].empty()) continue;
-    take(item_of(fix_flags[i], flags.fixed[i]),
-         fmt::format("--{} {}", fix_flags[i].key, fmt::join(flags.fixed[i], " ")));
+  for (const auto& [key, typed] : flags.fixed) {
+    if (typed.empty()) continue;
+    const SettingRow& row = *find_setting(key);
+    take(item_of(row, typed), fmt::format("{} {}", row.flag(), fmt::join(typed, " ")));
   }
   if (flags.common.given("sequence_parallel")) {
     space.sequence_parallel = true;
@@ -200,7 +208,7 @@ std::vector<std::string> notes_on_size(const PlanRequest& request, const Plan& p
 std::vector<std::string> notes_of_plan(const PlanFlags& flags, const Setting& setting,
                                        const PlanRequest& request, const Plan& plan,
                                        bool interrupted) {
-  std::vector<std::string> said = read_as_notes(flags.fixed[0]);
+  std::vector<std::string> said = read_as_notes(flags.fixed.at("schedule"));
   const auto say = [&](const std::string& note) {
     if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
   };
@@ -332,55 +340,60 @@ void add_plan(Flags command) {
   add_unequal_flags(command, common);
   add_layout_flags(command, common);
   add_setting(command, common, "messages");
+  const Flags training = command.in(SettingGroup::training).common();
+  const Flags search = command.in(SettingGroup::search);
+  const Flags output = command.in(SettingGroup::output);
   const Flag samples =
-      command.option("--samples", flags->samples, "of one update, all replicas together")
+      training.option("--samples", flags->samples, "of one update, all replicas together")
           .range(std::int64_t{1}, std::int64_t{1} << 40);
-  command
+  training
       .option("--tokens-per-step", flags->tokens_per_step,
               "of a language model, in place of --samples: tokens of one update (4194304)")
       .excludes(samples);
-  for (std::size_t i = 0; i < fix_flags.size(); ++i) {
-    const FixFlag& one = fix_flags[i];
-    command.option(fmt::format("--{}", one.key), flags->fixed[i], fmt::format("fix {}", one.help))
+  for (const SettingRow& row : setting_rows()) {
+    if (!is_fixed_by_values(row)) continue;
+    place_of(command, row.key)
+        .option(row.flag(), flags->fixed[row.key], fix_help(row))
         .repeatable();
   }
   add_setting(command, common, "sequence_parallel")
       .describe("fix that tensor-parallel ranks share the norms' and dropouts' activations, too");
-  command
+  search.common()
       .option(
           "--fix", flags->fix,
           "KEY=VALUE[|VALUE…]: search these values alone; the keys are those of the flags above "
           "(tp=4|8); repeatable")
       .repeatable();
-  command.flag("--asynchronous", flags->asynchronous,
-               "also schedules that update without a flush, on stale weights");
-  command.option("--objective", flags->objective,
-                 fmt::format("what to recommend the least of: {}; default: time",
-                             fmt::join(names_of(all_objectives), ", ")));
-  command.option("--within", flags->within,
-                 "recommend the least memory among what is at most this much slower than the "
-                 "fastest; default: 1%");
-  command.option("--slower-by", flags->slower_by,
-                 "end the front where a step takes so much longer than the fastest, whatever it "
-                 "saves in memory; any: nowhere; default: 50% with --objective time, else any");
-  command.option("--budget", flags->budget,
-                 "end the search after so long (30s, 5min), with the best so far and the bound");
-  command.flag("--thorough", flags->thorough,
-               "also simulate what is estimated to be far behind the front, where no bound rules "
-               "it out");
-  command.flag("--exhaustive", flags->exhaustive,
-               "simulate every candidate, also where a bound rules it out");
+  search.flag("--asynchronous", flags->asynchronous,
+              "also schedules that update without a flush, on stale weights");
+  search.common().option("--objective", flags->objective,
+                         fmt::format("what to recommend the least of: {}; default: time",
+                                     fmt::join(names_of(all_objectives), ", ")));
+  search.option("--within", flags->within,
+                "recommend the least memory among what is at most this much slower than the "
+                "fastest; default: 1%");
+  search.option("--slower-by", flags->slower_by,
+                "end the front where a step takes so much longer than the fastest, whatever it "
+                "saves in memory; any: nowhere; default: 50% with --objective time, else any");
+  search.common().option(
+      "--budget", flags->budget,
+      "end the search after so long (30s, 5min), with the best so far and the bound");
+  search.flag("--thorough", flags->thorough,
+              "also simulate what is estimated to be far behind the front, where no bound rules "
+              "it out");
+  search.flag("--exhaustive", flags->exhaustive,
+              "simulate every candidate, also where a bound rules it out");
   add_budget_flags(command, common);
-  command
+  search
       .option("--threads", flags->threads, "default: all cores; changes no result without a budget")
       .range(1, 1024);
   const Flag top =
-      command.option("--top", flags->top, "rows of the table; default: 10").range(1, 1 << 30);
-  command
+      output.option("--top", flags->top, "rows of the table; default: 10").range(1, 1 << 30);
+  output
       .flag("--all", flags->all,
             "all rows, what cannot run and why, and what was pruned with its bound")
       .excludes(top);
-  command.flag("--flags", flags->with_flags, "the command of every row");
+  output.flag("--flags", flags->with_flags, "the command of every row");
   add_svg_flag(command, flags->svg,
                "write peak memory against the step as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);

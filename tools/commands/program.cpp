@@ -190,31 +190,33 @@ void add_program(Flags command) {
   add_setting(command, flags->common, "messages");
   const Flag trace = command.find("TRACE");
   trace.required(false).describe(trace.help() + "; or a program file, to be converted");
+  const Flags output = command.in(SettingGroup::output);
   const Flag out =
-      command
+      output.common()
           .option("--out", flags->out,
                   "write to a file; default: stdout; for chakra, the prefix of the file names")
           .writes_file();
   command.writes_also(out, {"{}.*.et", "{}.groups.json"});
   const Flag format =
-      command.option("--format", flags->format,
-                     "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "
-                     "torch.distributed, without "
-                     "and with messages), megatron (pipeline layout), pipedream (runtime "
-                     "configuration), torchgpipe "
-                     "(balance), chakra (execution traces); default: slp");
+      output.common().option("--format", flags->format,
+                             "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "
+                             "torch.distributed, without "
+                             "and with messages), megatron (pipeline layout), pipedream (runtime "
+                             "configuration), torchgpipe "
+                             "(balance), chakra (execution traces); default: slp");
   const Flag compute_only =
-      command.flag("--compute-only", flags->compute_only,
-                   "without updates, reductions and messages, as a scheduler writes it");
-  const Flag check = command.option(
+      output.flag("--compute-only", flags->compute_only,
+                  "without updates, reductions and messages, as a scheduler writes it");
+  const Flag check = output.common().option(
       "--check", flags->check,
       "report errors, deadlocks and hazards of this program, with the cost of hazards on the "
       "TRACE or on unit costs");
-  command.option("--json", flags->json, "with --check: the findings as JSON to a file, or -")
+  output.common()
+      .option("--json", flags->json, "with --check: the findings as JSON to a file, or -")
       .writes_file()
       .needs(check);
-  const Flag quiet = command.flag("--quiet", flags->common.quiet,
-                                  "no notes; with --check: only errors and warnings");
+  const Flag quiet = output.flag("--quiet", flags->common.quiet,
+                                 "no notes; with --check: only errors and warnings");
   command.footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --microbatches 8 "
       "--out 1f1b.slp\n  stageline program --check 1f1b.slp\n"

@@ -108,14 +108,16 @@ void add_published(Flags command) {
               "vTrain's; - is standard input")
       .required();
   command.option("--source", flags->source, "only rows whose source has this word in it");
-  command.option("--calibration", flags->calibration,
-                 "rates fitted by `stageline calibrate`, instead of the built-in ones; its rows "
-                 "are reported apart");
-  command.flag("--rows", flags->rows, "a line for each row before the figures");
-  command
+  const Flags output = command.in(SettingGroup::output);
+  command.in(SettingGroup::model)
+      .option("--calibration", flags->calibration,
+              "rates fitted by `stageline calibrate`, instead of the built-in ones; its rows "
+              "are reported apart");
+  output.flag("--rows", flags->rows, "a line for each row before the figures");
+  output
       .option("--markdown", flags->markdown, "write a page with all rows, or - for standard output")
       .writes_file();
-  command.option("--json", flags->json, "write all figures and rows as JSON, or - for stdout")
+  output.option("--json", flags->json, "write all figures and rows as JSON, or - for stdout")
       .writes_file();
   add_svg_flag(command, flags->svg, "draw predicted over measured step times");
   add_svg_style_flags(command, flags->svg);

@@ -89,9 +89,12 @@ void add_sensitivity(Flags command) {
   add_case_flags(command, flags->common);
   add_degree_flags(command, flags->common);
   add_setting(command, flags->common, "messages");
-  command.flag("--full", flags->full,
-               fmt::format("all rows; default: the first {} that change the step", most_rows));
-  command.option("--threads", flags->threads, "default: all cores; changes no result")
+  command.in(SettingGroup::output)
+      .common()
+      .flag("--full", flags->full,
+            fmt::format("all rows; default: the first {} that change the step", most_rows));
+  command.in(SettingGroup::search)
+      .option("--threads", flags->threads, "default: all cores; changes no result")
       .range(1, 1024);
   add_svg_flag(command, flags->svg, "write the tornado as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);

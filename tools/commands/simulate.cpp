@@ -227,14 +227,17 @@ void add_simulate(Flags command) {
   add_degree_flags(command, flags->common);
   add_setting(command, flags->common, "messages");
   add_budget_flags(command, flags->common);
-  command.flag("--no-changes", flags->no_changes,
-               "where nothing fits into memory, search no change that would, which takes a second "
-               "or two");
-  command.flag("--timeline", flags->timeline, "with --json: include every span")
+  const Flags output = command.in(SettingGroup::output);
+  command.in(SettingGroup::search)
+      .flag("--no-changes", flags->no_changes,
+            "where nothing fits into memory, search no change that would, which takes a second "
+            "or two");
+  output.flag("--timeline", flags->timeline, "with --json: include every span")
       .needs(command.find("--json"));
-  command.flag("--full", flags->full,
-               "all devices and stages, and the peak of memory of each device; default: of more "
-               "than 24, the ends and the extremes, and equal neighbours as one");
+  output.common().flag(
+      "--full", flags->full,
+      "all devices and stages, and the peak of memory of each device; default: of more "
+      "than 24, the ends and the extremes, and equal neighbours as one");
   add_why_flag(command, flags->why,
                "from all work spread evenly to the real step, cause by cause: imbalance, fill and "
                "drain, dependency, messages, collectives, optimizer, copies, memory limit; with "

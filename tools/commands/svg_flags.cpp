@@ -12,13 +12,14 @@
 namespace stageline {
 
 Flag add_svg_flag(Flags command, SvgFlags& flags, const std::string& help) {
-  Flag svg = command.option("--svg", flags.file, help).writes_file();
-  command
+  const Flags output = command.in(SettingGroup::output);
+  Flag svg = output.common().option("--svg", flags.file, help).writes_file();
+  output
       .option("--pdf", flags.pdf,
               "the same picture as PDF, or - for stdout; needs rsvg-convert (Debian: "
               "librsvg2-bin)")
       .writes_file();
-  command
+  output
       .option("--png", flags.png,
               "the same as PNG, with 2 × 2 pixels for each of the SVG; needs rsvg-convert")
       .writes_file();
@@ -26,9 +27,10 @@ Flag add_svg_flag(Flags command, SvgFlags& flags, const std::string& help) {
 }
 
 void add_svg_style_flags(Flags command, SvgFlags& flags) {
-  command.option("--theme", flags.theme, "theme of the picture: auto, light or dark; default: auto")
+  const Flags output = command.in(SettingGroup::output);
+  output.option("--theme", flags.theme, "theme of the picture: auto, light or dark; default: auto")
       .one_of({"auto", "light", "dark"});
-  command.option("--width", flags.width, "width of the picture in pixels; default: 1000")
+  output.option("--width", flags.width, "width of the picture in pixels; default: 1000")
       .range(400, 10000);
 }
 

@@ -190,22 +190,28 @@ int run_command(const SweepFlags& flags) {
 void add_sweep(Flags command) {
   const auto flags = std::make_shared<SweepFlags>();
   add_sweep_spec_flags(command, flags->spec);
+  const Flags search = command.in(SettingGroup::search);
+  const Flags output = command.in(SettingGroup::output);
   command.writes_also(
-      command.option("--out", flags->out, "the folder of the chunks, made where it is missing")
+      output.common()
+          .option("--out", flags->out, "the folder of the chunks, made where it is missing")
           .writes_folder(),
       {sweep_folder_forms.begin(), sweep_folder_forms.end()});
-  command.option(
+  search.common().option(
       "--shard", flags->shard,
       "I/N: make the I-th of N parts, on a machine that shares the folder or has its own");
-  command.option("--threads", flags->threads, "default: all cores; changes no byte of the chunks")
+  search.option("--threads", flags->threads, "default: all cores; changes no byte of the chunks")
       .range(1, 1024);
-  command.flag("--merge", flags->merge,
-               "join all chunks into table.csv.gz in the folder; alone, or behind the sweep");
-  command.option("--show", flags->show,
-                 "the settings of the scenario of this number, and the command that asks for it");
-  command.option("--json", flags->json, "write what was made as JSON to a file, or - for stdout")
+  output.common().flag(
+      "--merge", flags->merge,
+      "join all chunks into table.csv.gz in the folder; alone, or behind the sweep");
+  output.common().option(
+      "--show", flags->show,
+      "the settings of the scenario of this number, and the command that asks for it");
+  output.common()
+      .option("--json", flags->json, "write what was made as JSON to a file, or - for stdout")
       .writes_file();
-  command.flag("--quiet", flags->quiet, "no summary and no progress");
+  output.flag("--quiet", flags->quiet, "no summary and no progress");
   command.footer(
       "Example:\n  stageline sweep resnet50-cpu --axis schedule=1f1b,zb_h1 --axis "
       "microbatches=8..64:8 --axis link=1GB/s..400GB/s:log7 --devices 8 --out runs --merge\n"

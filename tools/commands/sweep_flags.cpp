@@ -78,17 +78,18 @@ void add_sweep_spec_flags(Flags command, SweepSpecFlags& flags) {
                     "a trace, as compare takes it; or a sweep file (stageline-sweep 1) in place of "
                     "all settings and axes");
   command.find("TRACE").required(false);
-  command
+  const Flags search = command.in(SettingGroup::search);
+  search.common()
       .option("--axis", flags.axes,
               "NAME=VALUES: a setting by its flag's name, or a variable that stands as {NAME} in "
               "other settings. VALUES: a list 8,16,32 (a|b where values have commas), 2..16, "
               "8..64:8 (by 8), 1GB/s..400GB/s:log7 or :lin7 (seven values), 1..2:random or "
               ":randomlog (one a draw). Repeatable, the last the fastest")
       .repeatable();
-  command.option("--draws", flags.draws, "how often the random axes are drawn");
-  command.option("--draw-seed", flags.draw_seed, "of these draws; default: 1");
-  command.option("--chunk", flags.chunk,
-                 "scenarios in a file; default: 1000 to 10000, by their number");
+  search.option("--draws", flags.draws, "how often the random axes are drawn");
+  search.option("--draw-seed", flags.draw_seed, "of these draws; default: 1");
+  search.option("--chunk", flags.chunk,
+                "scenarios in a file; default: 1000 to 10000, by their number");
 }
 
 bool spec_given(const SweepSpecFlags& flags) {

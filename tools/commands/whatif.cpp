@@ -232,18 +232,24 @@ void add_whatif(Flags command) {
   add_degree_flags(command, flags->common);
   add_setting(command, flags->common, "messages");
   add_perturbation_flags(command, flags->perturbations, usual_whatif_scenarios);
-  command.option("--mtbf", flags->mtbf,
-                 "mean time between failures of the whole run (8h), with --checkpoint");
-  command.option("--checkpoint", flags->checkpoint, "what writing a checkpoint takes (60s)");
-  command.option("--restart", flags->restart,
-                 "from a failure until work goes on (5min); default: 0");
-  command.option("--checkpoint-interval", flags->interval,
-                 "work between checkpoints (30min); default: Daly's optimum");
-  command.option("--run", flags->run,
-                 "so much time of steps (30d) on the machine that fails: how long it takes in all, "
-                 "played in every scenario");
-  command.option("--by", flags->by, "rank by mean or a percentile: p50, p95; default: p95");
-  command.option("--threads", flags->threads, "default: all cores; changes no result")
+  const Flags failures = command.in(SettingGroup::uncertainty);
+  failures.common().option("--mtbf", flags->mtbf,
+                           "mean time between failures of the whole run (8h), with --checkpoint");
+  failures.common().option("--checkpoint", flags->checkpoint,
+                           "what writing a checkpoint takes (60s)");
+  failures.option("--restart", flags->restart,
+                  "from a failure until work goes on (5min); default: 0");
+  failures.option("--checkpoint-interval", flags->interval,
+                  "work between checkpoints (30min); default: Daly's optimum");
+  failures.common().option(
+      "--run", flags->run,
+      "so much time of steps (30d) on the machine that fails: how long it takes in all, "
+      "played in every scenario");
+  command.in(SettingGroup::output)
+      .common()
+      .option("--by", flags->by, "rank by mean or a percentile: p50, p95; default: p95");
+  command.in(SettingGroup::search)
+      .option("--threads", flags->threads, "default: all cores; changes no result")
       .range(1, 1024);
   add_svg_flag(command, flags->svg,
                "write the distributions of the step as an SVG file, or - for stdout");

@@ -13,10 +13,12 @@ constexpr const char* without_value = "true";
 }  // namespace
 
 Flag add_why_flag(Flags command, std::string& why, const std::string& help) {
-  return command.flag("--why", why,
-                      help +
-                          "; --why=shapley: each cause as the mean over all orders in which "
-                          "causes can be removed");
+  return command.in(SettingGroup::output)
+      .common()
+      .flag("--why", why,
+            help +
+                "; --why=shapley: each cause as the mean over all orders in which "
+                "causes can be removed");
 }
 
 std::optional<CauseOrder> why_order(const std::string& why) {

@@ -1,5 +1,6 @@
-// The settings of a question, a row each: made of it are the flags, the keys of a JSON request and
-// its schema, the keys of a sweep, and the command that a row repeats.
+// The settings of a question, a row each: made of it are the flags and their groups in --help, the
+// keys of a JSON request and its schema, the keys of a sweep, the keys of a plan's --fix, and the
+// commands that an answer prints.
 //
 //     --host-link 16GB/s          ╮                       ╭ SettingRequest::cluster.host_link
 //     {"host_link": "16GB/s"}     ├─▶ {host_link, …} ─────┤ --host-link 16GB/s, in a printed
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "tools/inputs/setting.hpp"
+#include "tools/inputs/setting_group.hpp"
 
 namespace stageline {
 
@@ -58,6 +60,8 @@ struct SettingValue {
 
 struct SettingRow {
   std::string_view key;  // "host_link"
+  SettingGroup group = SettingGroup::other;
+  bool common = false;  // on the first screen of --help, not only in --help all
   SettingForm form = SettingForm::text;
   SettingOpens opens = SettingOpens::nothing;
   SettingOf of = SettingOf::question;
@@ -67,6 +71,10 @@ struct SettingRow {
   /// Throws UsageError, which begins with SettingValue::what, and std::invalid_argument, which does
   /// not. Null: the setting is not of a SettingRequest, and its reader says what it means.
   void (*set)(const SettingValue& value, SettingRequest& request) = nullptr;
+  /// The value as the flag takes it, "true" of a `yes`; empty where it is the default. Those of the
+  /// ranks and of a row have one, and what else differs between the candidates of a plan.
+  std::string (*print)(const SettingRequest& request) = nullptr;
+  bool searched = false;            // by a plan, unless one of its flags or --fix names the values
   std::string_view flag_name = {};  // where it is not made of the key: "batch"
 
   /// "--host-link"; "TRACE" of the trace.

@@ -1,14 +1,15 @@
 // Turns a candidate into the request that asks for it, and into the flags that a user types.
 #include "tools/planner/candidate.hpp"
 
-#include <fmt/core.h>
-
+#include <algorithm>
+#include <array>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "sim/base/names.hpp"
 #include "sim/degrees.hpp"
 #include "tools/base/text.hpp"
+#include "tools/inputs/settings.hpp"
 
 namespace stageline {
 namespace {
@@ -20,46 +21,33 @@ bool is_pipeline_alone(const Shape& shape) {
   return beside.plain() && !shape.as_ranks;
 }
 
-class FlagText {
- public:
-  void add(const std::string& flag) { text_ += (text_.empty() ? "" : " ") + flag; }
-  void add(std::string_view flag, const std::string& value) {
-    add(fmt::format("{} {}", flag, shell_word(value)));
-  }
-  void add(std::string_view flag, int value, int left_out) {
-    if (value != left_out) add(flag, fmt::format("{}", value));
-  }
-  std::string take() { return std::move(text_); }
+// The settings that begin the flags of a candidate. Others that have a text follow in the order of
+// the table.
+constexpr std::array<std::string_view, 12> said_first{"devices",
+                                                      "pp",
+                                                      "tp",
+                                                      "cp",
+                                                      "ep",
+                                                      "dp",
+                                                      "order",
+                                                      "zero",
+                                                      "precision",
+                                                      "sequence_parallel",
+                                                      "microbatch_size",
+                                                      "microbatches"};
 
- private:
-  std::string text_;
-};
-
-// As --order takes it.
-std::string order_of(const Degrees& degrees) {
-  std::string text;
-  for (const Dimension dimension : degrees.order) {
-    text += fmt::format("{}{}", text.empty() ? "" : "-", name(dimension));
+// The rows of the table that have a text, in the order of the flags.
+std::vector<const SettingRow*> printed_rows() {
+  std::vector<const SettingRow*> rows;
+  for (const SettingRow& row : setting_rows()) {
+    if (row.print != nullptr) rows.push_back(&row);
   }
-  return text;
-}
-
-void add_degrees(const Shape& shape, FlagText& flags) {
-  const Degrees& degrees = shape.degrees;
-  if (is_pipeline_alone(shape)) {
-    flags.add("--devices", degrees.pipeline, 0);
-    return;
-  }
-  flags.add("--pp", degrees.pipeline, 0);
-  flags.add("--tp", degrees.tensor, 1);
-  flags.add("--cp", degrees.context, 1);
-  flags.add("--ep", degrees.expert, 1);
-  flags.add("--dp", degrees.data, 1);
-  if (degrees.order != Degrees{}.order) flags.add("--order", order_of(degrees));
-  if (degrees.zero != Zero::none) flags.add("--zero", std::string(name(degrees.zero)));
-  if (!degrees.precision.name.empty()) {
-    flags.add("--precision", std::string(degrees.precision.name));
-  }
+  const auto place = [](const SettingRow* row) {
+    return std::find(said_first.begin(), said_first.end(), row->key) - said_first.begin();
+  };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const SettingRow* a, const SettingRow* b) { return place(a) < place(b); });
+  return rows;
 }
 
 }  // namespace
@@ -81,29 +69,37 @@ SettingRequest request_of(const SettingRequest& base, const Candidate& candidate
   return request;
 }
 
-std::string flags_of(const SettingRequest& base, const Candidate& candidate) {
-  const Shape& shape = candidate.shape;
-  FlagText flags;
-  flags.add("--schedule", spelled(candidate.spec));
+namespace {
+
+// All but the schedule.
+std::string settings_of(const SettingRequest& base, const Candidate& candidate) {
+  static const std::vector<const SettingRow*> rows = printed_rows();
+  SettingRequest request = request_of(SettingRequest{}, candidate);
   // Of a named cluster, a part is used only where --devices says so.
   const bool part = !base.devices.empty() && !base.cluster.cluster.empty();
-  if (part && !is_pipeline_alone(shape)) flags.add("--devices", shape.devices(), 0);
-  add_degrees(shape, flags);
-  if (shape.sequence_parallel) flags.add("--sequence-parallel");
-  flags.add("--microbatch-size", shape.microbatch_size, 0);
-  flags.add("--microbatches", shape.microbatches, 0);
-  if (candidate.partition != SettingRequest{}.partition) {
-    flags.add("--partition", candidate.partition);
+  if (!part && !is_pipeline_alone(candidate.shape)) request.devices.clear();
+  std::string text;
+  for (const SettingRow* const row : rows) {
+    const std::string value = row->print(request);
+    if (value.empty()) continue;
+    text += (text.empty() ? "" : " ") + row->flag();
+    if (row->form != SettingForm::yes) text += " " + shell_word(value);
   }
-  const Recomputation& again = candidate.recomputation;
-  if (!again.parts.empty()) flags.add("--recompute", print(again));
-  if (again.start) flags.add("--recompute-start", std::string(name(*again.start)));
-  const Offloading& copied = candidate.offloading;
-  if (const std::string text = print(copied); text != "none") {
-    flags.add("--offload", text);
-    flags.add("--prefetch", copied.ahead, Offloading{}.ahead);
-  }
-  return flags.take();
+  return text;
+}
+
+}  // namespace
+
+std::string flags_of(const SettingRequest& base, const Candidate& candidate) {
+  const std::string settings = settings_of(base, candidate);
+  return "--schedule " + shell_word(spelled(candidate.spec)) + (settings.empty() ? "" : " ") +
+         settings;
+}
+
+std::string flags_of(const SettingRequest& base, const Shape& shape) {
+  Candidate candidate;
+  candidate.shape = shape;
+  return settings_of(base, candidate);
 }
 
 }  // namespace stageline

@@ -42,4 +42,7 @@ SettingRequest request_of(const SettingRequest& base, const Candidate& candidate
 /// left out. Each value is one word of a POSIX shell.
 std::string flags_of(const SettingRequest& base, const Candidate& candidate);
 
+/// Those that all candidates of the shape share: "--pp 8 --tp 4 …".
+std::string flags_of(const SettingRequest& base, const Shape& shape);
+
 }  // namespace stageline

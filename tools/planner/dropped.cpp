@@ -6,15 +6,6 @@
 
 namespace stageline {
 
-std::string Search::shape_flags(const Shape& shape) const {
-  Candidate any;
-  any.shape = shape;
-  any.spec = parse_schedules("1f1b").front();
-  const std::string flags = flags_of(request_.setting, any);
-  const std::string schedule = "--schedule 1f1b ";
-  return flags.starts_with(schedule) ? flags.substr(schedule.size()) : flags;
-}
-
 void Search::drop(const Node& node, std::int64_t candidates) {
   if (!request_.keep_dropped) return;
   const Shape& shape = nth(shapes_, node.shape);
@@ -23,7 +14,7 @@ void Search::drop(const Node& node, std::int64_t candidates) {
   std::string flags;
   if (node.is_shape()) {
     bound = loads.shape();
-    flags = shape_flags(shape);
+    flags = flags_of(request_.setting, shape);
   } else {
     const Family& family = nth(set_of(node.shape).families, node.family);
     bound = loads.family(family.spec, family.recomputation, family.offloading);

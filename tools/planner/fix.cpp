@@ -9,6 +9,7 @@
 #include "sim/base/names.hpp"
 #include "sim/base/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/inputs/settings.hpp"
 #include "tools/planner/planner.hpp"
 
 namespace stageline {
@@ -46,7 +47,7 @@ bool yes_or_no(const std::string& key, const std::vector<std::string>& texts) {
 
 using Texts = std::vector<std::string>;
 struct FixKey {
-  std::string_view name;
+  std::string_view key;  // of the settings, whose flag names it, or of the space alone
   void (*set)(PlanSpace& space, const std::string& key, const Texts& texts);
 };
 
@@ -112,25 +113,35 @@ constexpr std::array<FixKey, 14> fix_keys{{
     {"ep", set_numbers<&PlanSpace::expert>},
     {"dp", set_numbers<&PlanSpace::data>},
     {"pp", set_numbers<&PlanSpace::pipeline>},
-    {"microbatch-size", set_numbers<&PlanSpace::microbatch_size>},
+    {"microbatch_size", set_numbers<&PlanSpace::microbatch_size>},
     {"zero", set_zero},
     {"schedule", set_schedules},
     {"recompute", set_recomputation},
     {"offload", set_offloading},
     {"partition", set_partitions},
-    {"sequence-parallel", set_sequence_parallel},
+    {"sequence_parallel", set_sequence_parallel},
     {"asynchronous", set_asynchronous},
 }};
 
+std::string name_of(const FixKey& key) {
+  const SettingRow* const row = find_setting(key.key);
+  return row == nullptr ? std::string(key.key) : row->flag().substr(2);
+}
+
 }  // namespace
 
+std::vector<std::string> fix_names() {
+  std::vector<std::string> names;
+  for (const FixKey& key : fix_keys) names.push_back(name_of(key));
+  return names;
+}
+
 void fix(PlanSpace& space, const std::string& item) {
-  std::vector<std::string> known;
-  for (const FixKey& key : fix_keys) known.emplace_back(key.name);
+  const std::vector<std::string> known = fix_names();
   const std::size_t equals = item.find('=');
   const std::string name = item.substr(0, equals);
   const auto found = std::find_if(fix_keys.begin(), fix_keys.end(),
-                                  [&](const FixKey& key) { return key.name == name; });
+                                  [&](const FixKey& key) { return name_of(key) == name; });
   if (found == fix_keys.end()) {
     throw UsageError(fmt::format("--fix knows no \"{}\" (there are {}){}", name,
                                  fmt::join(known, ", "), did_you_mean(name, known)));

@@ -41,6 +41,10 @@ struct PlanSpace {
 /// says of that key. Throws UsageError, with the nearest key.
 void fix(PlanSpace& space, const std::string& item);
 
+/// The keys of --fix: "tp", "microbatch-size", …: those of the settings that a plan searches, as
+/// their flags have them, and "asynchronous".
+std::vector<std::string> fix_names();
+
 enum class Objective : std::uint8_t { time, memory, devices, cost };
 inline constexpr std::array all_objectives{Objective::time, Objective::memory, Objective::devices,
                                            Objective::cost};

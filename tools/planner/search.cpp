@@ -195,7 +195,7 @@ void Search::rate_shapes() {
       ++counts_.refused;
       if (!refused_) refused_ = all[i].why_not;
       if (request_.keep_dropped) {
-        dropped_.push_back({shape_flags(shapes_[i]), all[i].why_not, {}});
+        dropped_.push_back({flags_of(request_.setting, shapes_[i]), all[i].why_not, {}});
       }
       continue;
     }
@@ -224,7 +224,8 @@ void Search::expand(const std::vector<int>& shapes) {
       left_ -= candidates_in({{}, {}, shapes[i]});
       if (!refused_) refused_ = all[i].why_not;
       if (request_.keep_dropped) {
-        dropped_.push_back({shape_flags(nth(shapes_, shapes[i])), all[i].why_not, {}});
+        dropped_.push_back(
+            {flags_of(request_.setting, nth(shapes_, shapes[i])), all[i].why_not, {}});
       }
     }
     for (const Node& node : all[i].nodes) {

@@ -102,7 +102,6 @@ class Search {
   void note_bound(const Node& node);
   std::vector<Candidate> candidates_of(const Node& node) const;
   /// The flags of the shape, without those of a family.
-  std::string shape_flags(const Shape& shape) const;
   /// Keeps what was pruned, where the request wants to know.
   void drop(const Node& node, std::int64_t candidates);
   bool walk_batch(std::size_t most);

@@ -24,14 +24,15 @@ def said_by(command, *arguments):
 
 
 class Page:
-    """One help page. options, positionals, subcommands: lists of (name, text)."""
+    """One help page. positionals, options, subcommands: lists of (name, text). groups: the options, by heading."""
 
     def __init__(self, command, path):
         self.path = path
         self.summary, self.usage, self.footer = "", "", []
-        lists = {"Positionals:": [], "Options:": [], "Subcommands:": []}
+        self.positionals, self.subcommands, self.groups = [], [], {}
+        lists = {"Positionals:": self.positionals, "Subcommands:": self.subcommands}
         items = None
-        lines = said_by(command, *path, "--help")
+        lines = said_by(command, *path, "--help", "all")
         for number, line in enumerate(lines):
             if number == 0:
                 self.summary = line
@@ -39,6 +40,8 @@ class Page:
                 self.usage = line[len("Usage: "):]
             elif line in lists:
                 items = lists[line]
+            elif re.match(r"\w.*:$", line) and lines[number + 1:number + 2] and lines[number + 1].startswith("  -"):
+                items = self.groups.setdefault(line[:-1], [])
             elif re.match(r"\S", line):
                 self.footer = lines[number:]
                 break
@@ -51,10 +54,9 @@ class Page:
                 items[-1][1] = (items[-1][1] + " " + line.strip()).strip()
             else:
                 raise ValueError(f"{' '.join(path)} --help, line {number + 1}: not understood: {line}")
-        if not self.summary or not self.usage or not lists["Options:"]:
+        self.options = [option for options in self.groups.values() for option in options]
+        if not self.summary or not self.usage or not self.options:
             raise ValueError(f"{' '.join(path)} --help has no summary, usage or options")
-        self.positionals, self.options = lists["Positionals:"], lists["Options:"]
-        self.subcommands = lists["Subcommands:"]
 
     def flags(self):
         """[(["-o", "--out"], takes a value, text)]"""
@@ -103,8 +105,12 @@ def man(pages, version):
         if page.path:
             out += [".SH " + roff(" ".join(page.path).upper()), roff(page.summary), ".PP",
                     f".B {roff(page.usage)}"]
-        for name, text in page.positionals + page.options + page.subcommands:
+        for name, text in page.positionals + page.subcommands:
             out += [".TP", f".B {roff(name)}", roff(text)]
+        for heading, options in page.groups.items():
+            out += [f".SS {roff(heading)}"] if page.path else []
+            for name, text in options:
+                out += [".TP", f".B {roff(name)}", roff(text)]
         if page.footer:
             out += [".PP", ".nf", *map(roff, page.footer), ".fi"]
     out += [".SH EXIT STATUS", "0 on success; 1 where the answer is no (it does not fit, the programs "
@@ -126,7 +132,7 @@ def bash(pages, values):
             before = "_".join(page.path)
             out.append(f'      "{before} {name}") path={"_".join([*page.path, name])} ;;')
     out += ["    esac", "  done", '  case "$previous" in']
-    for flag, names in values.items():
+    for flag, names in {**values, "--help": ["all"]}.items():
         if flag.startswith("-"):
             out.append(f'    {flag}) words="{" ".join(names)}" ;;')
     out += ["    *)", '      case "$path" in']

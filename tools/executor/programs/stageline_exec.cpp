@@ -65,34 +65,46 @@ void add_flags(Flags line, ExecFlags& flags) {
           "cpu:N, so many cores as accelerators; cuda:N, so many GPUs, or parts of one; "
           "cuda:N@K, parts of K SMs; process:N, as many processes of one core, which torchrun may "
           "have started on several machines; default cpu:2");
-  line.option("--model", flags.model,
-              "the built-in model to run; default the one that the trace is of");
-  line.option("--dtype", flags.dtype, "fp32 or fp64").default_shown().one_of({"fp32", "fp64"});
-  line.option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
-  line.option("--rate", flags.rate, "learning rate").default_shown();
-  line.option("--seed", flags.seed, "of weights and data").default_shown();
-  line.option("--runs", flags.runs, "of the whole program, behind one that warms up")
+  const Flags model = line.in(SettingGroup::model);
+  const Flags parallelism = line.in(SettingGroup::parallelism).common();
+  const Flags training = line.in(SettingGroup::training);
+  const Flags output = line.in(SettingGroup::output).common();
+  model.common().option("--model", flags.model,
+                        "the built-in model to run; default the one that the trace is of");
+  model.common()
+      .option("--dtype", flags.dtype, "fp32 or fp64")
+      .default_shown()
+      .one_of({"fp32", "fp64"});
+  training.common().option("--optimizer", flags.optimizer,
+                           "sgd, momentum, adam (the model's usual)");
+  training.option("--rate", flags.rate, "learning rate").default_shown();
+  training.option("--seed", flags.seed, "of weights and data").default_shown();
+  training.common()
+      .option("--runs", flags.runs, "of the whole program, behind one that warms up")
       .default_shown()
       .range(1, 100000);
-  line.option("--replicas", flags.replicas,
+  parallelism
+      .option("--replicas", flags.replicas,
               "of the whole pipeline (data parallelism), each on its share of the accelerators; "
               "--microbatches are each replica's")
       .default_shown()
       .range(1, max_parts);
-  line.option("--zero", flags.zero,
+  parallelism
+      .option("--zero", flags.zero,
               "1: each replica of a stage keeps the optimizer's state of its share of the weights "
               "(ZeRO stage 1)")
       .default_shown()
       .range(0, 1);
-  line.flag(
+  training.flag(
       "--imitate", flags.imitate,
       "ops wait for their predicted times instead of computing, so that devices may outnumber "
       "the cores: a test of order, messages and runtime, not of arithmetic");
-  line.flag("--shared-cores", flags.shared_cores,
-            "accelerators may outnumber the cores: results are those of cores of their own, times "
-            "are not");
-  line.option("--svg", flags.svg, "draw the run of median length to an SVG file").writes_file();
-  line.option("--chrome", flags.chrome, "write it as a Chrome trace (opens in Perfetto)")
+  training.flag(
+      "--shared-cores", flags.shared_cores,
+      "accelerators may outnumber the cores: results are those of cores of their own, times "
+      "are not");
+  output.option("--svg", flags.svg, "draw the run of median length to an SVG file").writes_file();
+  output.option("--chrome", flags.chrome, "write it as a Chrome trace (opens in Perfetto)")
       .writes_file();
   line.footer(
       "Example:\n"

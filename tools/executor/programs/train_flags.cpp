@@ -43,51 +43,69 @@ void add_flags(Flags line, TrainFlags& flags) {
   line.find("--json").describe("write the log: JSON, for `stageline time-to-accuracy`");
   line.find("--steps").describe(
       "optimizer steps of the whole training: mini-batches, where each is updated for");
-  line.option("--epochs", flags.epochs, "the same in passes over the training set")
+  const Flags model = line.in(SettingGroup::model);
+  const Flags training = line.in(SettingGroup::training);
+  const Flags output = line.in(SettingGroup::output);
+  training.common()
+      .option("--epochs", flags.epochs, "the same in passes over the training set")
       .range(std::int64_t{1}, std::int64_t{1000000});
-  line.option("--pipelined-steps", flags.pipelined,
-              "the first so many go through the pipeline, the others are plain steps on one "
-              "device (hybrid training); default all");
-  line.option("--model", flags.model,
-              "the built-in model to train; default the one that the trace is of");
-  line.option("--data", flags.data,
-              "what to learn; default digits or textures, as the model reads (--data-names)");
-  line.option("--correction", flags.correction,
+  training.option("--pipelined-steps", flags.pipelined,
+                  "the first so many go through the pipeline, the others are plain steps on one "
+                  "device (hybrid training); default all");
+  model.common().option("--model", flags.model,
+                        "the built-in model to train; default the one that the trace is of");
+  model.common().option(
+      "--data", flags.data,
+      "what to learn; default digits or textures, as the model reads (--data-names)");
+  training.common()
+      .option("--correction", flags.correction,
               "what to do about stale weights: NAME, or several joined by + (--corrections)")
       .default_shown();
-  line.option("--mode", flags.mode,
+  training.common()
+      .option("--mode", flags.mode,
               "delayed: on one device, by the program's delays; pipelined: on as many as the "
               "program has, for real. Both give the same weights")
       .default_shown()
       .one_of({"delayed", "pipelined"});
-  line.option("--on", flags.device, "cpu or cuda: what to train on here").default_shown("cpu");
-  line.option("--dtype", flags.dtype, "fp32 or fp64").default_shown().one_of({"fp32", "fp64"});
-  line.option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
-  line.option("--rate", flags.recipe.rate, "learning rate").default_shown();
-  line.option("--momentum", flags.recipe.momentum, "").default_shown();
-  line.option("--weight-decay", flags.recipe.weight_decay, "L2").default_shown();
-  line.option("--warm-up", flags.recipe.warm_up, "steps until the rate is whole").default_shown();
-  line.option("--milestones", flags.recipe.milestones, "steps behind which the rate is cut")
+  training.common()
+      .option("--on", flags.device, "cpu or cuda: what to train on here")
+      .default_shown("cpu");
+  model.option("--dtype", flags.dtype, "fp32 or fp64").default_shown().one_of({"fp32", "fp64"});
+  training.common().option("--optimizer", flags.optimizer,
+                           "sgd, momentum, adam (the model's usual)");
+  training.common().option("--rate", flags.recipe.rate, "learning rate").default_shown();
+  training.option("--momentum", flags.recipe.momentum, "").default_shown();
+  training.option("--weight-decay", flags.recipe.weight_decay, "L2").default_shown();
+  training.option("--warm-up", flags.recipe.warm_up, "steps until the rate is whole")
+      .default_shown();
+  training.option("--milestones", flags.recipe.milestones, "steps behind which the rate is cut")
       .comma_list();
-  line.option("--factor", flags.recipe.factor, "to this share, at each milestone").default_shown();
-  line.flag("--augment", flags.augment, "shift images by up to 4 pixels, and mirror them");
-  line.option("--seed", flags.seed, "of weights and of the order of the data")
+  training.option("--factor", flags.recipe.factor, "to this share, at each milestone")
+      .default_shown();
+  training.flag("--augment", flags.augment, "shift images by up to 4 pixels, and mirror them");
+  training.option("--seed", flags.seed, "of weights and of the order of the data")
       .default_shown()
       .range(std::uint64_t{0}, std::uint64_t{1} << 62U);
-  line.option("--evaluate-every", flags.evaluate_every,
+  training
+      .option("--evaluate-every", flags.evaluate_every,
               "steps between two looks at the test set; default a twentieth of all")
       .range(std::int64_t{1}, std::int64_t{1} << 40U);
-  line.option("--csv", flags.csv, "write the log as CSV, a line a step").writes_file();
-  line.option("--weights-out", flags.weights_out,
+  output.common().option("--csv", flags.csv, "write the log as CSV, a line a step").writes_file();
+  output
+      .option("--weights-out", flags.weights_out,
               "write the final weights for PyTorch: torch.load(file)")
       .writes_file();
   const Flag checkpoint =
-      line.option("--checkpoint", flags.checkpoint, "keep the training in this file").writes_file();
-  line.option("--checkpoint-every", flags.checkpoint_every,
+      output.common()
+          .option("--checkpoint", flags.checkpoint, "keep the training in this file")
+          .writes_file();
+  output
+      .option("--checkpoint-every", flags.checkpoint_every,
               "steps between two checkpoints; default as --evaluate-every")
       .range(std::int64_t{1}, std::int64_t{1} << 40U)
       .needs(checkpoint);
-  line.flag("--resume", flags.resume, "go on from the checkpoint, if there is one")
+  output.common()
+      .flag("--resume", flags.resume, "go on from the checkpoint, if there is one")
       .needs(checkpoint);
   line.prints(
       "--corrections", [] { return list_of_corrections(); }, "list them");

@@ -213,19 +213,21 @@ void add_time_to_accuracy(Flags command) {
       .option("LOG", flags->logs,
               "training logs; those that differ in nothing but their seed are averaged")
       .required();
-  command.option("--target", flags->target,
-                 "the accuracy to reach, 97% or 0.97; default: the highest that the mean of "
-                 "every curve reaches");
-  command.option("--trace", flags->common.at("trace").text,
-                 "simulate the steps again with these costs of the layers, instead of taking "
-                 "the times of the logs: a trace as `stageline simulate` takes it");
+  command.in(SettingGroup::training)
+      .option("--target", flags->target,
+              "the accuracy to reach, 97% or 0.97; default: the highest that the mean of "
+              "every curve reaches");
+  place_of(command, "trace")
+      .option("--trace", flags->common.at("trace").text,
+              "simulate the steps again with these costs of the layers, instead of taking "
+              "the times of the logs: a trace as `stageline simulate` takes it");
   add_setting(command, flags->common, "profile_batch");
   add_cluster_flags(command, flags->common);
   add_setting(command, flags->common, "messages");
   add_svg_flag(command, flags->svg,
                "draw accuracy against simulated time as SVG into a file, or - for stdout");
   add_svg_style_flags(command, flags->svg);
-  command
+  command.in(SettingGroup::output)
       .option("--switch-svg", flags->switch_svg,
               "draw the time to the target against the switch of hybrid training into a "
               "file, or - for stdout")

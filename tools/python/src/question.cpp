@@ -5,6 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -22,6 +23,7 @@
 #include "sim/problem.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/compare/advice.hpp"
+#include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
 #include "tools/python/src/interrupt.hpp"
@@ -29,6 +31,7 @@
 #include "tools/python/src/result.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/study/run/layout.hpp"
+#include "tools/sweep/words.hpp"
 
 namespace stageline::python {
 namespace {
@@ -266,6 +269,24 @@ double seconds_between(const Problem& problem, int from, int to, Bytes bytes) {
   return to_seconds(route.latency + transfer_time(bytes, route.bandwidth));
 }
 
+// By setting, in the order of the groups, what it is and which calls take it.
+nb::list settings_table() {
+  std::vector<SettingRow> rows(setting_rows().begin(), setting_rows().end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const SettingRow& a, const SettingRow& b) { return a.group < b.group; });
+  nb::list table;
+  for (const SettingRow& row : rows) {
+    nb::dict one;
+    one["name"] = row.key;
+    one["group"] = name(row.group);
+    one["help"] = row.help;
+    one["call"] = row.of != SettingOf::chance;
+    one["sweep"] = is_sweep_key(std::string(row.key));
+    table.append(one);
+  }
+  return table;
+}
+
 void bind_problem(nb::module_& module) {
   nb::class_<StageCosts> costs(module, "StageCosts",
                                "One stage, for one micro-batch: seconds and bytes.");
@@ -351,6 +372,8 @@ void bind_question(nb::module_& module) {
         return without_lock(
             [&] { return rows_json(*self.setting, self.rows, self.request->budget); });
       });
+  module.def("settings", &settings_table, nb::sig("def settings() -> list[dict[str, typing.Any]]"),
+             "The table of settings (dicts).");
   module.def("simulate", &simulate, "request"_a, "program"_a = nb::none());
   module.def("simulate_by", &simulate_by, "request"_a, "scheduler"_a, "name"_a);
   module.def("compare", &compare_all, "request"_a, "progress"_a = nb::none());

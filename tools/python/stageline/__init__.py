@@ -24,6 +24,7 @@ from stageline._core import (Phase, Problem, Result, StageCosts, Timeline, lane_
 from stageline._errors import (ContradictionError, Deadlock, Error, ProgramError, TraceError,
                                UsageError)
 from stageline._schedulers import Scheduler, scheduler
+from stageline._settings import settings
 from stageline._sweep import SweepTable, phase, sweep
 
 __version__ = version().split()[0]
@@ -33,5 +34,5 @@ __all__ = [
     "Program", "ProgramError", "Result", "Scheduler", "StageCosts", "SweepTable", "Timeline",
     "TraceError", "UsageError", "bundled_clusters", "bundled_traces", "check", "cluster", "compare",
     "from_arrays", "lane_kinds", "model", "op_kinds", "phase", "program", "scheduler", "schedules",
-    "simulate", "sweep", "trace", "uniform", "version",
+    "settings", "simulate", "sweep", "trace", "uniform", "version",
 ]

@@ -12,6 +12,7 @@ from stageline._core import (Compared, Model, Program, Result, bundled_clusters,
 from stageline._errors import UsageError
 from stageline._progress import Progress, reports
 from stageline._schedulers import Scheduler, scheduler_of
+from stageline._settings import documents_settings
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -230,8 +231,7 @@ def _settings(source: TraceLike | None, on: ClusterLike, given: dict[str, Any]) 
 _VARIES = "what varies is for sweep, with settings as axes or fixed: axes={\"jitter\": [0.05, 0.1]}"
 _PRINTS = "the command prints by it; a call prints nothing, and gives the numbers"
 _ELSEWHERE = {
-    **dict.fromkeys(("jitter", "perturb", "sometimes_slow", "pause", "scenarios", "seed", "freeze"),
-                    _VARIES),
+    **dict.fromkeys((row["name"] for row in _core.settings() if not row["call"]), _VARIES),
     **dict.fromkeys(("quiet", "full", "top", "columns"), _PRINTS),
     **dict.fromkeys(("pdf", "png"), "the command makes it; a result has .svg()"),
     **dict.fromkeys(("theme", "width"), "of a picture: .svg(width=…, theme=…) of the result"),
@@ -255,6 +255,7 @@ def _of_a_call(source: TraceLike | None, on: ClusterLike, given: dict[str, Any])
     return _settings(source, on, given)
 
 
+@documents_settings("call", without=("schedules", "timeline", "within"))
 def simulate(trace: TraceLike, cluster: ClusterLike = None, *,
              schedule: ScheduleLike | None = None,
              program: Program | str | os.PathLike[str] | None = None,
@@ -263,9 +264,8 @@ def simulate(trace: TraceLike, cluster: ClusterLike = None, *,
 
     schedule: "1f1b" (default), "zb_auto:limit=8", or a function (see `scheduler`). program: runs
     instead of a schedule. settings: the flags of `stageline simulate` with underscores, of what is
-    simulated: devices, microbatches, microbatch_size, link, memory, partition, tp, dp, zero,
-    recompute, … What the command prints and writes has methods of the result; what varies (jitter,
-    seed, …) is for `sweep`.
+    simulated, listed below. What the command prints and writes has methods of the result; what
+    varies (jitter, seed, …) is for `sweep`.
 
     >>> import stageline as sl
     >>> r = sl.simulate("uniform:layers=8", schedule="zb_h1", devices=4, microbatches=8)
@@ -302,6 +302,7 @@ def _each_of_several(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**asked, **dict(zip(several, values))}
 
 
+@documents_settings("call", without=("schedule", "program", "timeline"))
 def compare(trace: TraceLike, cluster: ClusterLike = None, *,
             schedules: ScheduleLike | Iterable[ScheduleLike] | None = None,
             progress: Progress = None, **settings: Any) -> Comparison:

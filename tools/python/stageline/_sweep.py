@@ -10,6 +10,7 @@ from stageline._api import ClusterLike, TraceLike, _settings
 from stageline._core import Model, Phase
 from stageline._errors import UsageError
 from stageline._progress import Progress, reports
+from stageline._settings import documents_settings
 
 if TYPE_CHECKING:
     import distributed
@@ -134,6 +135,7 @@ def _question(source: Any, on: ClusterLike, axes: Mapping[str, AxisLike] | None,
     return _core.read_text(file), file
 
 
+@documents_settings("sweep")
 def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike = None, *,
           axes: Mapping[str, AxisLike] | None = None,
           out: str | os.PathLike[str] | None = None, threads: int | None = None,
@@ -203,6 +205,7 @@ def _axis_of(which: str, said: Any) -> Tuple[str, Any]:
                      f"\"link=1GB/s..400GB/s\" (it is {_amounts.shown(said)})")
 
 
+@documents_settings("sweep", without=("schedule",))
 def phase(trace: TraceLike, cluster: ClusterLike = None, *, x: AxisLike, y: AxisLike,
           schedules: str | list[str] | None = None, threads: int | None = None, exhaustive: bool = False,
           progress: Progress = None, **settings: Any) -> Phase:
