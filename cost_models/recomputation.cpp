@@ -206,9 +206,7 @@ void check_each_decides(const Recomputation& asked, const std::string& what) {
         {asked.parts.begin() + static_cast<std::ptrdiff_t>(i) + 1, asked.parts.end()},
         std::nullopt};
     throw UsageError(fmt::format(
-        "{}: \"{}\" decides nothing, for the last part that names a stage or a layer does, and "
-        "\"{}\" behind it names all of its own; leave one of them out, or give each its own "
-        "stages, as in full@0,none@1-",
+        "{}: \"{}\" decides nothing, since \"{}\" behind it names all of its stages, too; leave one of them out, or give each its own, as in full@0,none@1-",
         what, print(Recomputation{{asked.parts[i]}, std::nullopt}), print(rest)));
   }
 }

@@ -15,11 +15,8 @@ void check(const Model& model, Dimension dimension, std::string_view member, int
   if (divided == asked) return;
   const std::string_view word = name(dimension);
   throw UsageError(fmt::format(
-      "the layers of \"{}\" are those of one rank of {} {}, and --{} is {}; take a trace of one rank "
-      "of {} {} (which states \"sharding\": {{\"{}\": {}}}), model:gpt@DEVICE,{}={} or a language "
-      "model such as model:llama3-8b@DEVICE,{}={}, or --{} {}",
-      model.name, word, divided, word, asked, word, asked, member, asked, word, asked, word, asked,
-      word, divided));
+      "the layers of \"{0}\" are those of one rank of {1} {2}, and --{1} is {3}; take a trace that states \"sharding\": {{\"{4}\": {3}}}, a language model such as model:llama3-8b@DEVICE,{1}={3}, or --{1} {2}",
+      model.name, word, divided, asked, member));
 }
 
 }  // namespace
@@ -31,11 +28,8 @@ void check_sharding(const Model& model, const Degrees& degrees) {
   const bool experts = std::any_of(model.layers.begin(), model.layers.end(),
                                    [](const Layer& layer) { return layer.expert_parameters > 0; });
   throw UsageError(fmt::format(
-      "the layers of \"{}\" are those of one rank of ep {}{}, and --ep is {}; take a trace of one rank "
-      "of ep {} (which states \"sharding\": {{\"expert\": {}}}), a language model with experts such as "
-      "model:mixtral-8x7b@DEVICE,ep={}, or --ep {}",
-      model.name, model.sharding.expert, experts ? "" : ", without experts", degrees.expert,
-      degrees.expert, degrees.expert, degrees.expert, model.sharding.expert));
+      "the layers of \"{0}\" are those of one rank of ep {1}{2}, and --ep is {3}; take a trace that states \"sharding\": {{\"expert\": {3}}}, a model with experts such as model:mixtral-8x7b@DEVICE,ep={3}, or --ep {1}",
+      model.name, model.sharding.expert, experts ? "" : ", without experts", degrees.expert));
 }
 
 }  // namespace stageline

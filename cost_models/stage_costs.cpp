@@ -192,9 +192,7 @@ std::vector<double> paces(const Cluster& cluster, Rates fastest) {
     pace.push_back(fastest.matrix / rates.matrix);
     if (std::abs(fastest.memory / rates.memory - pace.back()) <= 1e-9 * pace.back()) continue;
     throw UsageError(fmt::format(
-        "devices of unequal speed share a stage, and {} has rate {:g} and memory rate {:g} where "
-        "the fastest device has {:g} and {:g}; where replicas are unequal, all devices must be "
-        "behind by one factor in both: give each stage one device, or equal ones",
+        "replicas of a stage must be slower by one factor in rate and memory rate, and {} has {:g} and {:g} where the fastest has {:g} and {:g}; give each stage one device, or equal ones",
         device.name, rates.matrix, rates.memory, fastest.matrix, fastest.memory));
   }
   return pace;

@@ -188,9 +188,7 @@ void fit_hosts(const Problem& problem, const std::vector<Time>& latency, std::ve
       }
       if (best == window.size()) {
         throw UsageError(fmt::format(
-            "pipefb: the memory of \"{}\" is {}, but with one mini-batch in flight at every stage "
-            "it "
-            "still has to hold {} of activations; give it more or take smaller micro-batches",
+            "pipefb: the memory of \"{}\" is {}, and one mini-batch in flight at every stage needs {} for activations; give it more, or take smaller micro-batches",
             network.hosts[h], print(*problem.host_memory[h]), print(held)));
       }
       --window[best];

@@ -240,8 +240,7 @@ void Routes::check_latencies() const {
   if (static_cast<double>(slowest.count()) * static_cast<double>(most_links) >=
       static_cast<double>(unreachable.latency)) {
     throw UsageError(fmt::format(
-        "cluster \"{}\": a route of up to {} links with latencies up to {} may add up to more than "
-        "{:.3g} s, the most that is looked for; check the unit of the latencies",
+        "cluster \"{}\": a route of {} links of latency {} may take longer than {:.3g} s, the longest route; check the unit of the latencies",
         cluster_.name, most_links, print(slowest),
         static_cast<double>(unreachable.latency) / 1e12));
   }

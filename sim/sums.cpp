@@ -75,12 +75,10 @@ void check_time(const Costs& costs, const Placement& placement, std::int64_t mic
   const Wide longest = (compute + messages) * microbatches + updates;
   if (longest <= longest_run.count()) return;
   throw UsageError(fmt::format(
-      "{} micro-batches in {} step{} may take {:.3g} s one after the other ({:.3g} s of forward, "
-      "recompute and backward and {:.3g} s of messages each, {:.3g} s of updates; the pace of a "
-      "step shows in a run of several), and at most {:.3g} s (53 days) can be added up; check the "
-      "units of times and links",
-      microbatches, steps, steps == 1 ? "" : "s", seconds(longest), seconds(compute),
-      seconds(messages), seconds(updates), to_seconds(longest_run)));
+      "the run could last {:.3g} s, longer than the clock's {:.3g} s (53 days): {} micro-batches in {} "
+      "step{}, each {:.3g} s of compute and {:.3g} s of messages; check the units of times and links",
+      seconds(longest), to_seconds(longest_run), microbatches, steps, steps == 1 ? "" : "s",
+      seconds(compute), seconds(messages)));
 }
 
 void check_bytes(const Costs& costs, const Placement& placement, std::int64_t microbatches) {
@@ -108,9 +106,7 @@ void check_bytes(const Costs& costs, const Placement& placement, std::int64_t mi
   const Wide most = weights * (Wide{microbatches} + 2) + state + stash * microbatches;
   if (most <= most_bytes_held.count) return;
   throw UsageError(fmt::format(
-      "{} micro-batches may need {:.3g} bytes if none are freed ({:.3g} of weights, in as many "
-      "versions, {:.3g} of gradients and optimizer state, {:.3g} of activations each), and at most "
-      "{:.3g} can be added up; check the unit of its sizes, or ask for fewer",
+      "{} micro-batches may need {:.3g} bytes ({:.3g} of weights a version, {:.3g} of gradients and optimizer state, {:.3g} of activations each), more than the {:.3g} that can be added up; check the sizes' unit",
       microbatches, static_cast<double>(most), static_cast<double>(weights),
       static_cast<double>(state), static_cast<double>(stash),
       static_cast<double>(most_bytes_held.count)));

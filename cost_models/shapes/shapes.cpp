@@ -56,8 +56,7 @@ const Entry& entry(const std::string& name) {
   }
   const Sharding& s = form.sharding;
   throw UsageError(fmt::format(
-      "model {} cannot be divided by tp {}, cp {}, ep {}{}: of the built-in models only {} says "
-      "what one rank does; take a trace that was measured on one rank, or leave the degrees at 1",
+      "model {} cannot be divided by tp {}, cp {}, ep {}{}: among built-in models only {} can; take a trace measured on one rank, or leave the degrees at 1",
       name, s.tensor, s.context, s.expert, form.dropout ? " or have dropout" : "", with));
 }
 

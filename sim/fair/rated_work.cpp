@@ -21,8 +21,7 @@ Time time_to_end(double left, double rate) {
   const double exact = left / rate;
   if (!(exact < static_cast<double>(longest_run.count()))) {
     throw UsageError(fmt::format(
-        "a transfer has {:.4g} B left at a fair share of {:.4g} B/s, which takes longer than {:.3g} "
-        "s (53 days), the longest run; check the units of sizes and links",
+        "a transfer of {:.4g} B at a fair share of {:.4g} B/s takes longer than the clock's {:.3g} s (53 days); check the units of sizes and links",
         left, rate * 1e12, to_seconds(longest_run)));
   }
   const double rounding = std::min(0.25, 1e-3 + 1e-14 * exact);

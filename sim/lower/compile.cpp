@@ -344,9 +344,7 @@ void Lowering::check_length() const {
   }
   if (sum <= longest_run.count()) return;
   throw UsageError(fmt::format(
-      "the program may last {:.3g} s, the sum of all that its devices and links do ({:.3g} s of "
-      "it latency), and at most {:.3g} s (53 days) can be added up; check the units of times and "
-      "links, or ask for fewer micro-batches or steps",
+      "all that devices and links do takes {:.3g} s together ({:.3g} s of it latency), longer than the clock's {:.3g} s (53 days); check the units, or ask for fewer micro-batches or steps",
       static_cast<double>(sum) / 1e12, static_cast<double>(late) / 1e12, to_seconds(longest_run)));
 }
 

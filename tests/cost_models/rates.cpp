@@ -124,9 +124,8 @@ TEST_CASE("replicas may be slower by one factor in both classes, and not otherwi
   cluster.devices[1].memory_rate = 1;
   CHECK_THROWS_WITH_AS(
       stage_costs(model, partition_from_cuts({}, 4), both, cluster),
-      "devices of unequal speed share a stage, and gpu1 has rate 1 and memory rate 1 where the "
-      "fastest device has 2 and 4; where replicas are unequal, all devices must be behind by one "
-      "factor in both: give each stage one device, or equal ones",
+      "replicas of a stage must be slower by one factor in rate and memory rate, and gpu1 has 1 and 1 "
+      "where the fastest has 2 and 4; give each stage one device, or equal ones",
       UsageError);
 }
 

@@ -198,9 +198,8 @@ TEST_CASE("layers of the model are named instead of stages, each a block of its 
 TEST_CASE("a part of which later ones name everything decides nothing, and is refused") {
   CHECK(
       refused("full,selective") ==
-      "--recompute: \"full\" decides nothing, for the last part that names a stage or a layer does, "
-      "and \"selective\" behind it names all of its own; leave one of them out, or give each its "
-      "own stages, as in full@0,none@1-");
+      "--recompute: \"full\" decides nothing, since \"selective\" behind it names all of its stages, "
+      "too; leave one of them out, or give each its own, as in full@0,none@1-");
   for (const char* const text :
        {"full,full", "every:2@0,full", "layers:3-5,none", "full@1,every:2@1",
         "full@1-3;none@0-2;none@3", "full@2-,none@1-", "full,none@0-3,selective@4-",

@@ -199,7 +199,7 @@ TEST_CASE("an op that would wait for an update that waits for it is refused, and
   CHECK(refusal(trial.job, trial.outcome.costs) == "");
   trial.job.sharded_optimizer = true;
   CHECK(refusal(trial.job, trial.outcome.costs) ==
-        "with a sharded optimizer the program cannot finish: 0F2 on a needs the weights that 0U0.1 "
+        "with a sharded optimizer 0F2 on a needs the weights that 0U0.1 "
         "makes on b, which waits for it; write updates of all replicas ahead of the next forwards");
 }
 

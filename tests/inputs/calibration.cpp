@@ -111,7 +111,7 @@ TEST_CASE("a calibration of another chip is refused for a roofline and for links
   request.trace = "resnet50-cpu";
   CHECK_THROWS_WITH_AS(read_setting(request),
                        doctest::Contains("the calibration is of a100, and the devices of h100x8 "
-                                         "are of h100: its rates of links are none of this"),
+                                         "are of h100, so its links are not this"),
                        UsageError);
   request.cluster.cluster.clear();
   CHECK_NOTHROW(read_setting(request));  // devices of no kind

@@ -86,8 +86,8 @@ TEST_CASE("what PipeDream's runtime does not do is refused") {
                        "keeps forward and backward of a stage on one device, "
                        "and stage 0 splits them"));
   CHECK(refusal(test::written(test::spec("pipedream:replicas=2-1"), 3, 3)) ==
-        "PipeDream's runtime has one depth for a stage, and stage 0 does 1 forwards ahead on gpu0 "
-        "but 0 on gpu1; take a number of micro-batches that its 2 replicas divide");
+        "PipeDream's runtime has one depth a stage, and stage 0 does 1 forwards ahead on gpu0, "
+        "0 on gpu1; take a number of micro-batches that its 2 replicas divide");
   CHECK(test::contains(
       refusal(parse_program(test::straight_text(1, 1, "gpu0: 0F0 0B0 0F1 0B1\n", "steps: 2\n"))),
       "does not flush between steps, and the program has 2; take --steps 1"));

@@ -70,9 +70,9 @@ TEST_CASE("a reduction is the stage's update, and sharding is left out with a no
 TEST_CASE("a broken cell is named by rank, line and number") {
   CHECK(
       complaint("0F0,0X0\n") ==
-      "rank 0 (line 1), cell 2: \"0X0\" is not an action; an action is <stage><word><micro-batch>, "
-      "such as 1F0, and the words are F, B, I, W, SEND_F, RECV_F, SEND_B and RECV_B, and without a "
-      "micro-batch UNSHARD, RESHARD and REDUCE_GRAD");
+      "rank 0 (line 1), cell 2: \"0X0\" is not an action <stage><word><micro-batch>, such as 1F0; "
+      "the words are F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, and without a micro-batch UNSHARD, "
+      "RESHARD, REDUCE_GRAD");
   // Each is more than PyTorch's own pattern sees, which takes the beginning of a cell.
   for (const char* const cell : {"0F0x", "0F0.1", "F0", "0F-1", "0 F0", "0SEND0", "'0F0'"}) {
     CAPTURE(cell);

@@ -69,9 +69,7 @@ void check_svg(const CompareFlags& flags, const CompareQuestion& question) {
   check_pictures(flags.svg);
   if (!any_picture(flags.svg) || question.sweep() || question.why) return;
   throw UsageError(fmt::format(
-      "--svg draws the speed-up against the number of devices and needs a sweep of them, but "
-      "there is one number, {}; give --devices FROM..TO, such as 2..16, or, for where the time "
-      "goes, two schedules and --why",
+      "--svg draws the speed-up over numbers of devices, and there is one number, {}; give --devices 2..16, or two schedules and --why for where the time goes",
       question.setting.device_counts.front()));
 }
 

@@ -121,8 +121,7 @@ void check_kinds_of_links(const Calibration& calibration, const Cluster& cluster
   }
   if (kinds.empty()) return;
   throw UsageError(fmt::format(
-      "the calibration is of {0}, and the devices of {1} are of {2}: its rates of links are none of "
-      "this cluster; take a calibration or a cluster of the same kind, or leave the calibration out",
+      "the calibration is of {0}, and the devices of {1} are of {2}, so its links are not this cluster's; take a calibration of this kind, or none",
       calibration.kind, cluster.name.empty() ? "the cluster" : cluster.name,
       fmt::join(kinds, ", ")));
 }
@@ -186,8 +185,7 @@ void check_all_used(const Cluster& cluster, const Degrees& degrees, int devices)
   const int have = static_cast<int>(cluster.devices.size());
   if (devices >= have) return;
   throw UsageError(fmt::format(
-      "--tp {} × --cp {} × --dp {} × --pp {} are {} devices, and \"{}\" has {}: {} would be left "
-      "out; change a degree, or give --devices {} for a part of the cluster",
+      "--tp {} × --cp {} × --dp {} × --pp {} are {} devices, and \"{}\" has {}: {} would be left out; change a degree, or give --devices {}",
       degrees.tensor, degrees.context, degrees.data, degrees.pipeline, devices, cluster.name, have,
       have - devices, devices));
 }

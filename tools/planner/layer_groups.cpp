@@ -92,9 +92,7 @@ PlanGroups groups_for(const PlanRequest& request) {
     if (is_partitioner(partition)) continue;
     if (in.layers <= most_cut_by_hand || request.budget) return in;
     throw UsageError(fmt::format(
-        "plan simulates a given cut of {} layers layer by layer, which takes minutes for all "
-        "candidates, and more than {} layers ask for a --budget; give one, such as 30s, or leave "
-        "out --partition, and layers are searched in groups",
+        "a given cut of {} layers takes plan minutes to simulate, and with more than {} it needs a --budget; give --budget 30s, or leave out --partition",
         in.layers, most_cut_by_hand));
   }
   in.groups = std::max(fewest_groups, groups_a_device * devices);

@@ -260,8 +260,7 @@ class Shapes {
   [[noreturn]] void refuse() const {
     if (!any_degrees_) {
       throw UsageError(fmt::format(
-          "no degrees that are left multiply to {} devices with at most {} pipeline ranks, as many "
-          "as the model has layers; fix fewer of tp, cp, dp, pp, or other devices",
+          "no degrees that are left multiply to {} devices with at most {} pipeline ranks, the number of layers; fix fewer of tp, cp, dp, pp, or other devices",
           fmt::join(device_counts(), " or "), ground_.model.layers.size()));
     }
     if (!any_samples_) {

@@ -258,10 +258,11 @@ void LogReader::settle_ranks() {
   if (ranks == listed) return;
   const std::int64_t room = std::int64_t{open_->run.machines} * (open_->last_device + 1);
   if (open_->other_groups || room != ranks) {
-    refuse(line_, fmt::format("the list of devices of the run that begins at line {} has {} of the "
-                              "{} ranks that it numbers (0 to {}), and the machines of the others "
-                              "are not known; give the whole output",
-                              open_->begun, listed, ranks, ranks - 1));
+    refuse(
+        line_,
+        fmt::format(
+            "the run that begins at line {} lists {} of its {} ranks (0 to {}), and the machines of the others are not known; give the whole output",
+            open_->begun, listed, ranks, ranks - 1));
   }
   open_->run.ranks = ranks;
 }

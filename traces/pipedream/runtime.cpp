@@ -91,8 +91,7 @@ std::string write_pipedream_runtime(const Program& program) {
       const int here = depth_of(program, as_size(device));
       if (depth >= 0 && here != depth) {
         throw UsageError(fmt::format(
-            "PipeDream's runtime has one depth for a stage, and stage {} does {} forwards ahead on "
-            "{} but {} on {}; take a number of micro-batches that its {} replicas divide",
+            "PipeDream's runtime has one depth a stage, and stage {} does {} forwards ahead on {}, {} on {}; take a number of micro-batches that its {} replicas divide",
             s, depth, nth(program.devices, place.replicas.front()), here,
             nth(program.devices, device), place.replicas.size()));
       }

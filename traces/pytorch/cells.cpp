@@ -41,12 +41,11 @@ CellAction action_of(std::string_view text, const Cell& cell) {
   std::size_t at = 0;
   while (at < spellings.size() && spellings[at] != word) ++at;
   if (first == 0 || at == spellings.size()) {
-    refuse(cell,
-           fmt::format(
-               "\"{}\" is not an action; an action is <stage><word><micro-batch>, such as 1F0, "
-               "and the words are F, B, I, W, SEND_F, RECV_F, SEND_B and RECV_B, "
-               "and without a micro-batch UNSHARD, RESHARD and REDUCE_GRAD",
-               text));
+    refuse(
+        cell,
+        fmt::format(
+            "\"{}\" is not an action <stage><word><micro-batch>, such as 1F0; the words are F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, and without a micro-batch UNSHARD, RESHARD, REDUCE_GRAD",
+            text));
   }
   action.word = static_cast<CellWord>(at);
   const auto stage = whole_number(text.substr(0, first), max_stages);

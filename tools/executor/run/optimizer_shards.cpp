@@ -170,9 +170,7 @@ void check_ends(const Job& job, const TaskGraph& graph, const GatherNeeds& needs
     for (const std::uint32_t update : needs.of_task[task]) {
       if (done[update]) continue;
       throw UsageError(fmt::format(
-          "with a sharded optimizer the program cannot finish: {} on {} needs the weights that {} "
-          "makes on {}, which waits for it; write updates of all replicas ahead of the next "
-          "forwards",
+          "with a sharded optimizer {} on {} needs the weights that {} makes on {}, which waits for it; write updates of all replicas ahead of the next forwards",
           print(graph.op[task]), nth(job.program.devices, graph.lanes[lane].device),
           print(graph.op[update]),
           nth(job.program.devices, graph.lanes[graph.lane[update]].device)));

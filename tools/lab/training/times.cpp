@@ -75,8 +75,7 @@ Case stream_of(const Case& asked, std::int64_t steps, WeightRule weights) {
   } else {
     if (steps % asked.microbatches != 0) {
       throw UsageError(fmt::format(
-          "{} orders {} micro-batches at a time, and with --weights {} each of them is a step: the "
-          "number of pipelined steps must be a multiple of {} (it is {})",
+          "{} orders {} micro-batches at a time, each a step with --weights {}, so the number of pipelined steps must be a multiple of {}, not {}",
           asked.spec.scheduler->name, asked.microbatches, name(weights), asked.microbatches,
           steps));
     }

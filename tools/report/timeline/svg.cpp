@@ -36,8 +36,7 @@ void check_run(const Drawing& drawing) {
     std::size_t spans = 0;
     for (const auto& lane : timeline.lanes) spans += lane.size();
     throw UsageError(fmt::format(
-        "there is nothing to draw: a drawing needs a timeline with at least one span longer than "
-        "0, but this one has {} devices, {} lanes and {} spans that end by {}",
+        "there is nothing to draw: a drawing needs a span longer than 0, and this one has {} devices, {} lanes and {} spans that end by {}",
         timeline.devices.size(), timeline.lanes.size(), spans, print(makespan(timeline))));
   }
 }

@@ -63,8 +63,7 @@ void check_magnitudes(const Case& asked) {
   time /= slowest;
   if (time * microbatches > most_seconds) {
     throw UsageError(fmt::format(
-        "the layers of \"{}\" take {:.3g} s together, and a run of {:g} micro-batches shows their "
-        "steady state; at most {:.3g} s (53 days) can be added up: check the unit of its times",
+        "the layers of \"{}\" take {:.3g} s together, and {:g} micro-batches of them take longer than the clock's {:.3g} s (53 days); check the unit of its times",
         asked.model.name, time, microbatches, most_seconds));
   }
   // All stages on one device at worst: two versions of the weights a device that they cross on
@@ -73,9 +72,7 @@ void check_magnitudes(const Case& asked) {
   const double bytes = weights * versions + state + stash * per_step;
   if (bytes > most_bytes) {
     throw UsageError(fmt::format(
-        "the layers of \"{}\" may need {:.3g} bytes ({:.3g} of weights, held in up to {:g} "
-        "versions, {:.3g} of gradients and optimizer state, {:.3g} stashed by each of {:g} "
-        "micro-batches), and at most {:.3g} can be added up: check the unit of its sizes",
+        "the layers of \"{}\" may need {:.3g} bytes ({:.3g} of weights × {:g} versions, {:.3g} of gradients and optimizer state, {:.3g} stashed × {:g} micro-batches), more than {:.3g}; check the unit of its sizes",
         asked.model.name, bytes, weights, versions, state, stash, per_step, most_bytes));
   }
 }

@@ -178,8 +178,7 @@ void check_room(const TaskGraph& graph, std::span<const std::int64_t> duration) 
   const std::int64_t longest = *std::max_element(sum.begin(), sum.end());
   if (longest <= longest_run.count() >> coarse) return;
   throw UsageError(fmt::format(
-      "the ops of one scenario may last {:.3g} s together, and at most {:.3g} s (53 days) can be "
-      "added up; give shorter pauses, or devices and links that are less slow",
+      "the ops of one scenario may last {:.3g} s together, longer than the clock's {:.3g} s (53 days); give shorter pauses, or less slow devices and links",
       std::ldexp(static_cast<double>(longest), coarse) / 1e12, to_seconds(longest_run)));
 }
 

@@ -144,8 +144,7 @@ class SlowPricer {
     changed.cluster = changed.ranked->ranks();
     if (changed.ranked->replicas() != asked_.ranked->replicas()) {
       throw UsageError(
-          "slow devices or links make alike what was not, or the other way round, so that other "
-          "replicas would have to be simulated; state their usual speed in the cluster file");
+          "these slow devices or links change which replicas are alike, so that others would have to be simulated; state their speed in the cluster file");
     }
     return costs_of(changed, layout_);
   }
