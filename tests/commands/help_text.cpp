@@ -1,6 +1,7 @@
 // Is --help readable on a narrow terminal, is its first screen short, and can its examples be
 // copied?
 #include "tools/commands/help_text.hpp"
+#include "tools/lab/commands.hpp"
 
 #include <doctest/doctest.h>
 
@@ -92,7 +93,14 @@ std::vector<std::string> flags_in(const std::string& page) {
 TEST_CASE("the first screen of each command is short, and --help all names every flag") {
   CommandLine line("stageline", "", "");
   const Flags program = line.flags();
-  for (const Command* const command : commands()) {
+  std::vector<const Command*> all_commands;
+  for (const auto table : {commands(), lab_commands()}) {
+    for (const Command* const one : table) {
+      if (one->add != nullptr) all_commands.push_back(one);
+    }
+  }
+  CHECK(all_commands.size() == commands().size());
+  for (const Command* const command : all_commands) {
     CAPTURE(command->name);
     const Flags parent =
         command->parent.empty() ? program : program.find_subcommand(std::string(command->parent));

@@ -26,3 +26,4 @@ try "$small" --samples 64 --schedule 1f2b
 try "$small" --samples 64 --theme dark
 try model:gpt2@h100 --cluster h100x8 --tokens-per-step 1000
 try model:llama3-8b@h100,layers=8 --cluster h100x8 --samples 8 --precision bf16 --schedule 1f1b --reserve 64GB --quiet
+try resnet50-cpu --devices 2 --link 2.5GB/s,50us --samples 16 --schedule 1f1b --tp 1 --cp 1 --dp 1 | grep 'batch sizes'

@@ -372,6 +372,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   trace.text = request.trace;
   trace.batch = request.microbatch_size;
   trace.profile_batch = request.profile_batch;
+  trace.all_sizes = request.degrees_are_searched;
   if (setting.cluster.fixed) trace.more_kinds = setting.cluster.fixed->kinds;
   trace.sharding = {request.degrees.tensor, request.degrees.context, request.degrees.expert,
                     request.sequence_parallel};

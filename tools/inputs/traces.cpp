@@ -236,9 +236,12 @@ Model open_trace(const TraceRequest& request) {
     for (const Model& size : sizes)
       list += fmt::format("{}{}", list.empty() ? "" : ", ", size.batch);
     sizes.back().provenance.notes.push_back(
-        fmt::format("the trace was measured at batch sizes {}; {} is taken, --microbatch-size "
-                    "chooses another",
-                    list, sizes.back().batch));
+        request.all_sizes
+            ? fmt::format("the trace was measured at batch sizes {}", list)
+            : fmt::format(
+                  "the trace was measured at batch sizes {}; {} is taken, --microbatch-size "
+                  "chooses another",
+                  list, sizes.back().batch));
   }
   return std::move(sizes.back());
 }
