@@ -56,7 +56,7 @@ struct CollectiveCosts {
   Time backward{};    // that last op, if it is whole; 0: of any length
   friend bool operator==(const CollectiveCosts&, const CollectiveCosts&) = default;
 };
-/// Of a collective that is alone: setup and transfer. Throws as transfer_time.
+/// The time of a collective that is alone: setup and transfer. Throws as transfer_time.
 Time alone(const CollectiveCosts& collective);
 
 /// The head start of a reduction behind a last op of that length. In one that is shorter (a W of

@@ -81,7 +81,7 @@ class OrderTimes {
   /// Times the order once more where a change that has been taken back has left it untimed.
   void restore();
 
-  // Of an order that is timed:
+  // The order must be timed:
   Value value() const;
   StepTimes step_times() const;
   Time start_of(Node node) const { return timed_[node].start; }
