@@ -35,7 +35,7 @@ struct StageRecomputation {
   std::vector<LayerRecomputation> layers{};
   /// Whether the stash is there block by block, and not all of it at once.
   bool by_blocks() const { return rebuild == Rebuild::selective || rebuild == Rebuild::every; }
-  /// Of layer `place` of the stage.
+  /// What layer `place` of the stage rebuilds.
   Rebuild of_layer(int place) const {
     return layers.empty() ? rebuild : layers[static_cast<std::size_t>(place)].rebuild;
   }

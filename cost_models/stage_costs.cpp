@@ -59,8 +59,8 @@ void add_layer(StageCosts& sum, const Layer& layer, const StageRecomputation& re
   add_checked(sum.stash_gradient, layer.stash_gradient, stage, "stash");
 }
 
-// Of a tensor in the stage's stash that only I reads, so far. What I frees makes room for output
-// gradients that it keeps: where it frees less, these show in `stash_gradient`.
+// Keeps until W a tensor of the stash that only I has read so far. What I frees makes room for the
+// output gradients that it keeps: where it frees less, these show in `stash_gradient`.
 void keep_until_weight_grad(StageCosts& stage, Bytes tensor) {
   const Bytes had_room = std::min(tensor, stage.stash_input_grad);
   stage.stash_input_grad = stage.stash_input_grad - had_room;

@@ -52,7 +52,7 @@ std::int64_t heads_of(const ShapeOptions& options) {
   return hidden / usual_head_width;
 }
 
-// Of the model, and of one rank.
+// Sizes of the model, and of one rank.
 struct GptSize {
   std::int64_t hidden, heads, seq, vocab;
   std::int64_t tensor = 1;
@@ -64,7 +64,7 @@ struct GptSize {
   // Where a rank does not have a part of each row.
   std::int64_t norm_rows() const { return sequence ? rows() / tensor : rows(); }
   std::int64_t norm_elements() const { return norm_rows() * hidden; }
-  // Of a tensor as wide as the model, which the ranks share by columns.
+  // A rank's part of a tensor as wide as the model, which the ranks share by columns.
   std::int64_t part() const { return rows() * hidden / tensor; }
 };
 
