@@ -39,7 +39,7 @@ std::vector<int> devices_of_stage(const PartitionRequest& request, int stage);
 /// How fast a stage's devices are, and whether F and B have one each and go on side by side.
 struct StageSpeed {
   /// Rates of its devices, each different pair once. Devices that the request counts as replicas
-  /// take turns, so each has more time for a micro-batch: its rates are multiplied by their number.
+  /// take turns and have so many times as long for a micro-batch: their rates are that many times.
   std::vector<Rates> rates{Rates{}};
   bool apart = false;
   friend bool operator==(const StageSpeed&, const StageSpeed&) = default;
