@@ -87,7 +87,7 @@ std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model
 /// recompute it either. Throws UsageError as by_stage().
 std::vector<bool> kept_stages(const Recomputation& asked, const Partition& partition);
 
-/// The time that R takes for a layer that it rebuilds so. Of a stage of which nothing is asked, R
+/// The time that R takes for a layer that it rebuilds so. If nothing is asked of a stage, R
 /// (by a schedule's own will) runs the whole forward.
 Time rebuilding_time(const Layer& layer, Rebuild how);
 

@@ -89,7 +89,7 @@ TaskTimes run_fair(TaskGraph& graph);
 /// The same; `took`: what each task took, instead of graph.duration.
 TaskTimes run_fair(const TaskGraph& graph, std::vector<Time>& took);
 
-/// `run_fair` where the graph is fair, else `run` where resources are shared, else `sweep`. Of a
+/// `run_fair` where the graph is fair, else `run` where resources are shared, else `sweep`. In a
 /// fair graph only the ends are right: start_of() reads what a task takes alone.
 TaskTimes simulate(const TaskGraph& graph);
 

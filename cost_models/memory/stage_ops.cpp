@@ -42,7 +42,7 @@ class StageOps {
   Wide made(int place) const { return nth(stash_.made, nth(layers_, place)).count; }
   Wide left(int place) const { return nth(stash_.left, nth(layers_, place)).count; }
   bool reads_data(int place) const { return nth(reads_data_, nth(layers_, place)); }
-  // Whether R makes the layer's block again from its input. Of a stage of which nothing is asked,
+  // Whether R makes the layer's block again from its input. If nothing is asked of the stage,
   // it may make all of it.
   bool in_block(int place) const {
     const Rebuild how = recomputed_.of_layer(place);

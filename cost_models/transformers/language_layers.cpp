@@ -143,7 +143,7 @@ void set_backward_workspace(Layer& layer, Bytes bytes) {
 }
 
 // The gradients of an MLP's inner tensors: of what the first product made, and what the second one
-// reads. Of experts, for all tokens that a rank's experts are sent.
+// reads; with experts, for all tokens that a rank's experts are sent.
 double mlp_gradients(const LanguagePricing& pricing, std::int64_t block) {
   const TransformerConfig& config = pricing.config;
   const int tensors = config.gated ? 3 : 2;

@@ -31,7 +31,7 @@ class OrderTimes {
 
   static constexpr Node none = 0xffffffff;
 
-  /// What the ops of one stage and kind have in common. Of a chain, `source` is the F or I whose
+  /// What the ops of one stage and kind have in common. In a chain, `source` is the F or I whose
   /// message they need, and `target` the one that needs theirs; both of the first micro-batch.
   struct StageOp {
     Time duration{};

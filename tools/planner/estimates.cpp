@@ -16,7 +16,7 @@ constexpr double too_large_factor = 100;
 /// The same of schedules that take long to make.
 constexpr double takes_long = 1.05;
 
-// What the orders of a schedule look like from afar. Of p devices with v stages each:
+// What the orders of a schedule look like from afar. With p devices with v stages each:
 //   fill   × (p − 1) / v    micro-batches of a device's work that it waits for in a step
 //   held   × p + more       micro-batches' stashes on the fullest device
 struct Habit {

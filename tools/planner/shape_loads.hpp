@@ -67,7 +67,7 @@ class ShapeLoads {
              const Cluster& pipeline);
 
   /// Adds what gathering divided weights exposes, as least_gathers() says, to the families whose
-  /// stages are on one rank each. Of all flushed schedules nothing is known of that.
+  /// stages are on one rank each. Nothing is known of that for all flushed schedules.
   void add_gathers(const std::vector<BlockingTimes>& gathers);
 
   /// The bound of all flushed schedules and all cuts.

@@ -16,7 +16,7 @@ namespace stageline {
 /// under the schedule (simulated once with equal costs), its memory, and the messages on its edges:
 /// the shortest slowest stage, the lightest first stage, the lightest last one, the least memory,
 /// the fewest bytes sent; and what the plain partitioners say ("balanced", "blocks" where the model
-/// has them). Of a model with blocks, `whole_blocks` keeps them whole. `asked.partition` is
+/// has them). In a model with blocks, `whole_blocks` keeps them whole. `asked.partition` is
 /// ignored. Throws UsageError where no cut has so many stages.
 std::vector<std::string> promising_cuts(const Case& asked, int most, bool whole_blocks = false);
 

@@ -32,7 +32,7 @@ class QuickPace {
   /// The period of a run of that graph at any costs. Empty: its event graph has to be asked.
   std::optional<Time> step(const TaskGraph& graph, const TaskTimes& times) const;
 
-  /// The same if links took no time, from sweep_with_free_links(). Of a run that has a step().
+  /// The same if links took no time, from sweep_with_free_links(), for a run that has a step().
   std::optional<Time> step_with_free_links(const TaskTimes& times) const;
 
  private:
