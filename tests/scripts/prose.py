@@ -2,9 +2,9 @@
 """Is our English short, and does it refer to what is there? prose.py ROOT
 
 Holds the counts of the front page and of the guide: lines, and the share of sentences of more than 30 words. Code,
-tables and figures do not count. In every page, a link to a file of this repository names one that is there, and one to a
-heading names a heading of that page; and no file cites a document that is not in the repository. In C++ outside tests at
-most OF_COMMENTS lines of comment begin with "Of ".
+tables and figures do not count. In every page, a link to a file of this repository names one that is there, and one
+to a heading names a heading of that page; and no file cites a document that is not in the repository. In C++ outside
+tests, at most OF_COMMENTS lines of comment begin with "Of ".
 """
 import pathlib
 import re
