@@ -215,8 +215,8 @@ struct Residuals {
   std::size_t layers = 0;  // that were looked at
 };
 
-// Of forward and backward together, over the layers that take more than 1 % of the time, or over
-// all when none does.
+// Residuals of forward and backward together, over the layers that take more than 1 % of the time,
+// or over all when none does.
 Residuals residuals_of(const std::vector<Model>& measured, const LineFit& fit) {
   std::vector<Model> refitted;
   refitted.reserve(measured.size());

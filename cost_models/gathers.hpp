@@ -22,7 +22,7 @@ struct StateExchange {
   ExchangeTime when = ExchangeTime::last_backward;
   friend bool operator==(const StateExchange&, const StateExchange&) = default;
 };
-/// Of weights and gradients of so many bytes, undivided:
+/// The exchanges for weights and gradients of so many bytes, undivided:
 ///   ZeRO 0   all-reduce of the gradients once a step
 ///   1        reduce-scatter of the gradients once a step, all-gather of the updated weights
 ///   2        reduce-scatter of the gradients in every B, all-gather of the updated weights
@@ -44,12 +44,12 @@ struct ExposedTimes {
   Time backward{};
   friend bool operator==(const ExposedTimes&, const ExposedTimes&) = default;
 };
-/// Of units in forward order. While one unit computes, the next one's weights are gathered, and
-/// backward the last one's gradients are scattered, in one queue; no more than two units' weights
-/// are whole at any time, so that a gather waits until the unit before the last has ended. So is
-/// FSDP by default: limit_all_gathers is true, _FreeEventQueue holds two all-gathers, and
-/// BACKWARD_PRE prefetches one unit (PyTorch, torch/distributed/fsdp: _limiter_utils.py,
-/// fully_sharded_data_parallel.py). Exposed are
+/// The times that the units of a stage, in forward order, expose. While one unit computes, one
+/// queue gathers the next one's weights and, backward, scatters the last one's gradients. No more
+/// than two units' weights are whole at any time, so a gather waits until the unit before the last
+/// has ended. This is FSDP's default: limit_all_gathers is true, _FreeEventQueue holds two
+/// all-gathers, and BACKWARD_PRE prefetches one unit (PyTorch, torch/distributed/fsdp:
+/// _limiter_utils.py, fully_sharded_data_parallel.py). Exposed are
 ///   forward    g₀ + Σ max(0, gᵢ₊₁ − Fᵢ)
 ///   backward   gₙ₋₁ + Σ max(0, gᵢ₋₁ + rᵢ₊₁ − Bᵢ) + r₀
 /// with the first gather and the last reduce-scatter, which nothing of the op hides.

@@ -120,8 +120,8 @@ class Handovers {
 
   int replicas(std::size_t s) const { return static_cast<int>(homes(s, Role::weight_grad).size()); }
 
-  // Of that many replicas, some of which are counted, and which add up each other's sums: that is
-  // nothing but reading and writing.
+  // Adds what it takes to read and write the sums of that many replicas, some of which are counted:
+  // they add up each other's, which takes nothing else.
   void add_sums(std::size_t s, int counted, int replicas) {
     const Bytes sums = costs_.stage[s].gradients;
     if (counted == 1 && replicas > 1) add(s, &StageCosts::update, written(sums));

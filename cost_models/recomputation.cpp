@@ -134,7 +134,7 @@ std::vector<LayerAsked> by_layer(const Recomputation& asked, const Partition& pa
   return layers;
 }
 
-// Of the layers of one stage, in their order.
+// The recomputation of a stage with these layers, in their order.
 StageRecomputation of_stage(const std::vector<LayerAsked>& layers) {
   if (layers.empty()) return {};
   const LayerAsked& first = layers.front();

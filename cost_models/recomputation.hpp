@@ -35,7 +35,7 @@ struct StageRecomputation {
   std::vector<LayerRecomputation> layers{};
   /// Whether the stash is there block by block, and not all of it at once.
   bool by_blocks() const { return rebuild == Rebuild::selective || rebuild == Rebuild::every; }
-  /// Of layer `place` of the stage.
+  /// What layer `place` of the stage rebuilds.
   Rebuild of_layer(int place) const {
     return layers.empty() ? rebuild : layers[static_cast<std::size_t>(place)].rebuild;
   }
@@ -87,7 +87,7 @@ std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model
 /// recompute it either. Throws UsageError as by_stage().
 std::vector<bool> kept_stages(const Recomputation& asked, const Partition& partition);
 
-/// The time that R takes for a layer that it rebuilds so. Of a stage of which nothing is asked, R
+/// The time that R takes for a layer that it rebuilds so. If nothing is asked of a stage, R
 /// (by a schedule's own will) runs the whole forward.
 Time rebuilding_time(const Layer& layer, Rebuild how);
 

@@ -63,7 +63,7 @@ Time update_time(const LayerShape& layer, const Pricing& price) {
   return fitting_time(layer.name, seconds(price, 0, static_cast<double>(layer.weights) * bytes));
 }
 
-// Of what the samples of a micro-batch take together.
+// A slice of what the samples of a micro-batch take together.
 Bytes slice_of(std::int64_t bytes, const Pricing& price) {
   return Bytes{bytes / price.slices + (bytes % price.slices != 0 ? 1 : 0)};
 }

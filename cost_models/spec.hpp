@@ -29,7 +29,7 @@ double real_number(std::string_view key, std::string_view text, std::string_view
 /// Throws UsageError: "sp must be yes or no, not 'x'".
 bool yes_or_no(std::string_view key, std::string_view text);
 
-/// Of tensor, context or expert parallelism. Throws as whole_number().
+/// A degree of tensor, context or expert parallelism. Throws as whole_number().
 int parallel_degree(std::string_view key, std::string_view text);
 
 }  // namespace stageline

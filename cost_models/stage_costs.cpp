@@ -59,8 +59,8 @@ void add_layer(StageCosts& sum, const Layer& layer, const StageRecomputation& re
   add_checked(sum.stash_gradient, layer.stash_gradient, stage, "stash");
 }
 
-// Of a tensor in the stage's stash that only I reads, so far. What I frees makes room for output
-// gradients that it keeps: where it frees less, these show in `stash_gradient`.
+// Keeps until W a tensor of the stash that only I has read so far. What I frees makes room for the
+// output gradients that it keeps: where it frees less, these show in `stash_gradient`.
 void keep_until_weight_grad(StageCosts& stage, Bytes tensor) {
   const Bytes had_room = std::min(tensor, stage.stash_input_grad);
   stage.stash_input_grad = stage.stash_input_grad - had_room;
@@ -81,10 +81,10 @@ std::vector<bool> data_readers(const Model& model) {
   return reads_data;
 }
 
-// A tensor is in the stash of the first layer that reads it. Where a cut parts that one from others
-// that keep it, their stages hold it too; and where only its maker keeps it, the reader's does not.
-// A maker that reads the data does all its backward in W, and keeps it until then. `layers`: of the
-// layers alone, to which the same is added.
+// A tensor is in the stash of the first layer that reads it. If a cut parts that reader from others
+// that keep the tensor, their stages hold it as well. If only its maker keeps it, the reader's
+// stage does not. A maker that reads the data runs all its backward in W and keeps it until then.
+// The same is added to `layers`, by layer.
 void add_parted(std::vector<StageCosts>& stages, LayerStash& layers, const Model& model,
                 const Partition& partition) {
   std::vector<std::vector<std::size_t>> readers(model.layers.size());  // of its output, ascending

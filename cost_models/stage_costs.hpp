@@ -18,7 +18,7 @@ namespace stageline {
 /// and what by_stage() throws.
 ///
 /// `recomputed` says what R costs and what F keeps for it (StageCosts::boundary); without it R
-/// costs a forward and a recomputed stage keeps its input, as with Rebuild::full. Of a stage that
+/// costs a forward and a recomputed stage keeps its input, as with Rebuild::full. In a stage that
 /// is rebuilt block by block the stash is what the backward has at a time: all that F keeps and the
 /// largest block; what W reads behind a separate I has added up by then, and is `stash_gradient`.
 /// R's time is that of all blocks, which in truth alternate with the blocks of the backward.

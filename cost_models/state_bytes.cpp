@@ -76,7 +76,7 @@ std::int64_t held_parameters(const Layer& layer, double each) {
   return layer.parameters + std::llround(static_cast<double>(uncounted.count) / each);
 }
 
-// Of the parameters that the layer holds, those of experts.
+// The parameters of experts among those that the layer holds.
 std::int64_t held_experts(const Layer& layer, std::int64_t held) {
   return std::clamp(layer.expert_parameters, std::int64_t{0}, held);
 }

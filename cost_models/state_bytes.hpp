@@ -65,9 +65,9 @@ StateBytes state_bytes(std::int64_t parameters, const Precision& precision, Zero
 ///     parameters take at the rate of the layer with the fastest step. What a layer takes beyond
 ///     that (launches, work that is done once a step) every rank takes.
 ///   * Where weights are divided, a layer's ops hold two layers' gathered weights: its own, and
-///   that
-///     of the next layer forward, or the one before it backward (FSDP's prefetch, also across a
-///     cut). Where gradients are divided, a layer's backward holds its whole gradients.
+///     that of the next layer forward, or the one before it backward (FSDP's prefetch, also across
+///     a cut).
+///   * Where gradients are divided, a layer's backward holds its whole gradients.
 /// Throws UsageError where a precision is asked for and no layer states its parameters.
 Model with_state(Model model, const Degrees& degrees);
 

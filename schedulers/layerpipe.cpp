@@ -81,7 +81,7 @@ Placement assign(const Assignment& request) {
   }
   for (int s = 0; s < costs.stages(); ++s) {
     StagePlace& place = nth(placement.stage, s);
-    // Of a stage that nothing feeds there is no I; only W reads its output gradient.
+    // A stage that nothing feeds has no I; only W reads its output gradient.
     if (!is_fed(costs.edges, s)) place.input_grad = place.weight_grad;
     const auto home = [&](const std::vector<int>& role) {
       return role.empty() || role == place.replicas;
@@ -158,7 +158,7 @@ class Retiming {
   }
 
  private:
-  // Of the cycle in which mini-batch 0 is at this op.
+  // The op in the cycle in which mini-batch 0 is at it.
   static Op first_op(OpKind kind, int stage, int part = 0) { return op_of(kind, stage, 0, part); }
   const StagePlace& place_of(int s) const { return nth(program_.placement.stage, s); }
   Time transfer(Bytes bytes, int from, int to) const {

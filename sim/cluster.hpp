@@ -171,7 +171,7 @@ struct Network {
   std::vector<std::string> resources;  // "gpu0>nvswitch"; a half-duplex link is one resource
   std::vector<Bandwidth> capacity;     // by resource
 
-  /// Of those found, valid as long as `found`. Any thread may ask.
+  /// The route between two devices; one that is found is valid as long as `found`. Thread-safe.
   const Route& between(int from, int to) const {
     if (routes.empty()) return found_between(from, to);
     return routes[as_size(from) * as_size(devices) + as_size(to)];

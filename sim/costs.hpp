@@ -56,13 +56,13 @@ struct CollectiveCosts {
   Time backward{};    // that last op, if it is whole; 0: of any length
   friend bool operator==(const CollectiveCosts&, const CollectiveCosts&) = default;
 };
-/// Of a collective that is alone: setup and transfer. Throws as transfer_time.
+/// The time of a collective that is alone: setup and transfer. Throws as transfer_time.
 Time alone(const CollectiveCosts& collective);
 
-/// The head start of a reduction behind a last op of that length. In one that is shorter (a W of
-/// its own, a chunk of a sequence, a faster device) the buckets fill the faster. What is then left
-/// of the reduction behind the op is a convex function of its length: at most on the line from that
-/// of a whole backward to all of the reduction, where it is taken from.
+/// The head start of a reduction behind a last op of that length. If the op is shorter than a whole
+/// backward (a W of its own, a chunk of a sequence, a faster device), it is in proportion to the
+/// length. That is a lower bound: what is left of the reduction behind the op is a convex function
+/// of the op's length.
 Time head_start_behind(const CollectiveCosts& reduction, Time last);
 
 /// Costs of one stage for one micro-batch, on the device it is placed on.

@@ -60,36 +60,36 @@ TaskTimes sweep_with_free_links(const TaskGraph& graph);
 /// another's request.
 TaskTimes run(const TaskGraph& graph);
 
-/// The same as sweep, with shared resources at max-min fair rates (sim/fair/max_min.hpp), for a
-/// graph with bytes and capacities. Sets graph.duration, which holds what tasks take alone, to what
-/// they took: end - start, exactly. By task:
+/// As sweep, with shared resources at max-min fair rates (sim/fair/max_min.hpp), for a graph with
+/// bytes and capacities. graph.duration holds what tasks take alone; it is set to what they took,
+/// exactly end - start. By task:
 ///
-///   * a flow has bytes, and a path with resources of limited capacity. It waits for no other: it
-///     spends Path::setup, then moves its bytes at its fair rate, at most Path::bandwidth, and ends
+///   * A flow has bytes, and a path with resources of limited capacity. It waits for no other: it
+///     spends Path::setup, then moves its bytes at its fair rate, at most Path::bandwidth. It ends
 ///     in the first whole picosecond by which they have moved. At its own bandwidth from first to
 ///     last byte it takes its duration, to the picosecond.
-///   * a transfer without bytes, or whose path has no such resources, takes its duration (which
+///   * A transfer without bytes, or whose path has no such resources, takes its duration (which
 ///     includes its setup), as in run().
-///   * compute on one of Path::devices runs at 1 / (1 + Σ γ) while flows move bytes
-///     there: one term for each tier that moves any, however many flows it has; not during their
-///     setup. What is never slowed takes its duration.
-///   * a flow moves its bytes at its rate / (1 + transfer_slowdown of its tier) while any of
+///   * Compute on one of Path::devices runs at 1 / (1 + Σ γ) while flows move bytes there, not
+///     during their setup. Σ has a term for each tier that moves any, however many flows it has.
+///     What is never slowed takes its duration.
+///   * A flow moves its bytes at its rate / (1 + transfer_slowdown of its tier) while any of
 ///     Path::devices computes; no other flow gains by that. Where it has no resources, what its
 ///     duration leaves behind the setup passes at that pace.
 ///
-/// All that happens at one moment happens before new rates are found. A flow or op whose rate does
-/// not change keeps its end. A start ahead of needs (Path::head_start) follows from their ends as
-/// they are planned once all have started (during a flow's setup, as if it were alone), and again
-/// at each change of those plans; a need that is slowed after that start has given a longer head
-/// start. Without slowdowns, and with capacities that never bind, the times are those of sweep.
-/// O(log lanes) an event, and for each change of a flow the component of flows and resources that
-/// it reaches.
+/// All events of one moment happen before new rates are found. A flow or op whose rate does not
+/// change keeps its end. A start ahead of needs (Path::head_start) follows from the planned ends of
+/// the needs. It is planned once all needs have started (during a flow's setup, as if it were
+/// alone), and again at each change of those ends. A need that is slowed after that start has given
+/// a longer head start. Without slowdowns, and with capacities that never bind, the times are those
+/// of sweep. The work is O(log lanes) an event and, for each change of a flow, the component of
+/// flows and resources that it reaches.
 TaskTimes run_fair(TaskGraph& graph);
 
 /// The same; `took`: what each task took, instead of graph.duration.
 TaskTimes run_fair(const TaskGraph& graph, std::vector<Time>& took);
 
-/// `run_fair` where the graph is fair, else `run` where resources are shared, else `sweep`. Of a
+/// `run_fair` where the graph is fair, else `run` where resources are shared, else `sweep`. In a
 /// fair graph only the ends are right: start_of() reads what a task takes alone.
 TaskTimes simulate(const TaskGraph& graph);
 

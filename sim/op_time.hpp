@@ -10,7 +10,7 @@
 
 namespace stageline {
 
-/// Alone on a device of pace 1. Of an I that is divided between devices, that of its part; zero for
+/// The time alone on a device of pace 1: for an I divided between devices, of its part; zero for
 /// messages, copies and reductions.
 inline Time compute_time(const StageCosts& costs, const StagePlace& place, Op op) {
   switch (class_of(op.kind)) {

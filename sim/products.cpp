@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// Of a compute op or a copy that may come in parts.
+// The product of a compute op or a copy that may come in parts.
 std::optional<Product> product_in_parts(OpKind kind) {
   if (kind == OpKind::input_grad) return Product::gradient;
   if (kind == OpKind::recompute) return Product::rebuilt;
@@ -54,7 +54,7 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
     if (!has(static_cast<OpKind>(kind))) continue;
     Op op;
     op.kind = static_cast<OpKind>(kind);
-    // Of an op of stage 0 only the kind of product counts here; its edge may not exist.
+    // Only the kind of product counts here: the op is of stage 0, and its edge may not exist.
     makes(graph, op, [&](Product product, int, std::uint32_t, int) { nth(made, product) = true; });
   }
   std::int64_t base = 0;

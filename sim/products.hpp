@@ -65,7 +65,7 @@ class ProductIndex {
     return row.base + stage_or_edge * row.stride + static_cast<std::int64_t>(number) * row.parts +
            part;
   }
-  /// Of what has no index, a series of length 0.
+  /// The series of a product; where nothing has an index, a series of length 0.
   ProductSeries series(Product product, int stage_or_edge, int part) const {
     const Row& row = row_[static_cast<std::size_t>(product)];
     const std::int64_t first = index(product, stage_or_edge, 0, part);

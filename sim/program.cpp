@@ -88,7 +88,7 @@ int updates(const Program& program, int stage) {
 }
 
 void refuse_forwards(const std::string& what, double forwards, const std::string& fewer) {
-  // Of 1F1B without messages, by the time it is drawn; messages and long orders take more.
+  // Bytes of a forward of 1F1B without messages, when it is drawn; messages, long orders take more.
   constexpr double bytes_of_one = 400;
   const double bytes = std::min(forwards * bytes_of_one, 1e18);
   throw UsageError(fmt::format(

@@ -33,7 +33,7 @@ struct ClassTimes {
   }
 };
 
-/// Picoseconds on a device of these rates, not rounded. Of equal rates it is the whole time over
+/// Picoseconds on a device of these rates, not rounded. At equal rates it is the whole time over
 /// the one rate: where the classes do not differ, it does not matter how the time divides into
 /// them.
 inline double picoseconds(ClassTimes times, Rates rates) {

@@ -94,7 +94,7 @@ void check_bytes(const Costs& costs, const Placement& placement, std::int64_t mi
     state += (Wide{stage.gradients.count} * 2 + stage.optimizer_state.count +
               Wide{stage.communication_buffer.count} * 2) *
              copies;
-    // Of the stage's input and its stash, one on the forward's device and one on each reader's.
+    // The stage's input and its stash: one on the forward's device and one on each reader's.
     stash += (Wide{stage.stash_input_grad.count} + stage.stash_weight_grad.count +
               stage.boundary.count) *
                  (stash_readers(placement.stage[s]) + 1) +

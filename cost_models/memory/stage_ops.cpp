@@ -42,14 +42,14 @@ class StageOps {
   Wide made(int place) const { return nth(stash_.made, nth(layers_, place)).count; }
   Wide left(int place) const { return nth(stash_.left, nth(layers_, place)).count; }
   bool reads_data(int place) const { return nth(reads_data_, nth(layers_, place)); }
-  // Whether R makes the layer's block again from its input. Of a stage of which nothing is asked,
+  // Whether R makes the layer's block again from its input. If nothing is asked of the stage,
   // it may make all of it.
   bool in_block(int place) const {
     const Rebuild how = recomputed_.of_layer(place);
     return how == Rebuild::every || how == Rebuild::full ||
            (how == Rebuild::none && recomputed_.layers.empty());
   }
-  // Of what a layer that reads the data makes, the input.
+  // The input among what a layer that reads the data makes.
   Wide data(int place) const {
     return reads_data(place) ? std::min<Wide>(model_.input.count, made(place)) : 0;
   }
@@ -88,7 +88,7 @@ class StageOps {
     }
   }
 
-  // Of the stage's inputs, what R reads.
+  // Bytes of the stage's inputs that R reads.
   Wide inputs_read() const {
     if (recomputed_.layers.empty()) {
       return recomputed_.rebuild == Rebuild::selective ? 0 : stage_.boundary.count;
@@ -211,8 +211,8 @@ class StageOps {
     stage_.steps.forward = steps.finish(stage_.workspace);
   }
 
-  // Of an F whose stash R rebuilds: what it keeps stays, and of the rest of its stash each layer
-  // has only what it makes itself, while it runs.
+  // Sets the steps of an F whose stash R rebuilds. What it keeps stays; each layer has of the rest
+  // of its stash only what it makes itself, while it runs.
   void lone_forward() {
     Moments held(layers_.size());
     std::vector<Wide> inside;

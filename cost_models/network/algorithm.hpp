@@ -61,7 +61,7 @@ struct Algorithm {
   std::vector<CollectivePace> (*paces)(CollectiveKind kind, Bytes bytes, const GroupShape& shape);
 };
 
-/// In the order of meson.build. Of several that take the same time, the first one is used.
+/// In the order of meson.build. The first one of those that take the same time is used.
 std::span<const Algorithm* const> algorithms();
 
 /// `count` latencies, one after another. Throws UsageError where that is more than longest_run.

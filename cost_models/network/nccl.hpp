@@ -36,7 +36,7 @@ double nccl_tree_latency(const NcclGroup& group, Protocol protocol);  // of an a
 double nccl_nvls_latency(const NcclGroup& group);
 /// Reduce-scatter within nodes, a ring between them, all-gather, by the same hardware latencies.
 double nccl_hierarchical_latency(CollectiveKind kind, const NcclGroup& group, Protocol protocol);
-/// Of a reduce-scatter or all-gather with one rank a node; by Simple, its only protocol.
+/// PAT: a reduce-scatter or all-gather with one rank a node; by Simple, its only protocol.
 double nccl_pat_latency(const NcclGroup& group);
 /// Messages to all others, posted one after another: the ring's base and hardware latency once, and
 /// the network overhead for each message. No formula of NCCL's, which has none for all-to-all.
@@ -46,16 +46,16 @@ double nccl_direct_latency(const NcclGroup& group);
 /// all-reduce between nodes of at least 64 bytes a rank and channel (16 channels are assumed).
 double ring_plateau(CollectiveKind kind, Bytes bytes, const NcclGroup& group);
 
-/// Of the bus bandwidth: the share that a protocol reaches.
+/// The share of the bus bandwidth that a protocol reaches.
 double nccl_ring_efficiency(Protocol protocol);
-/// Of half the bandwidth: the share that a tree reaches, with the correction for its size between
-/// 64 B and 512 MiB. NCCL has that by powers of two; here it is a straight line between them (over
-/// the logarithm of the size), so that no size takes less time than a smaller one.
+/// The share of half the bandwidth that a tree reaches, with the correction for its size between 64
+/// B and 512 MiB. NCCL has the correction by powers of two. Here it is a straight line between them
+/// (over the logarithm of the size), so that no size takes less time than a smaller one.
 double nccl_tree_efficiency(Bytes bytes, const NcclGroup& group, Protocol protocol);
-/// Of the port's bandwidth, what in-switch reduction reaches; 0: the generation has none.
+/// The share of the port's bandwidth that in-switch reduction reaches; 0: the generation has none.
 double nccl_nvls_efficiency(Generation generation);
 
-/// Of the bus bandwidth: the share that PAT reaches.
+/// The share of the bus bandwidth that PAT reaches.
 inline constexpr double nccl_pat_efficiency = 0.75;
 
 /// The bus bandwidth that LL does not exceed, bytes a second.

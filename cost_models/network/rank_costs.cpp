@@ -69,7 +69,7 @@ void RankedCluster::use(Dimension dimension, CollectiveKind kind, Bytes bytes,
   }
 }
 
-// Of the slowest rank that has the stage.
+// The time on the slowest rank that has the stage.
 Time RankedCluster::blocking_time(const LayerCollective& collective, const StagePlace& place) {
   Time time{};
   for (const int device : place.replicas) {

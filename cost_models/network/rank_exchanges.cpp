@@ -100,7 +100,7 @@ std::vector<WeightKind> RankedCluster::kinds_in(const Model& model) const {
   return {WeightKind::dense, WeightKind::experts};
 }
 
-// Of all ranks that hold the same weights of the stage.
+// A collective among all ranks that hold the same weights of the stage.
 CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
                                              const StagePlace& place, WeightKind weights) {
   const Degrees& degrees = grid_.degrees();

@@ -31,18 +31,18 @@ struct UsedAlgorithm {
   Bytes most{};
 };
 
-/// Data-parallel replicas that are alike do the same at the same time. One of them is simulated
-/// then, and its messages and collectives load the links of all. Where replicas differ, in a
-/// device, in a route between neighbours or to a host, or in what they share their links with, all
-/// are simulated, each with its own messages (up to 63 of those that differ in the last alone);
-/// rank `pipeline` of replica `data` is device data × pipelines + pipeline.
+/// Data-parallel replicas that are alike do the same at the same time: one is simulated, and its
+/// messages and collectives load the links of all. All are simulated, each with its own messages,
+/// if they differ in a device or in a route between neighbours or to a host; up to 63 are if they
+/// differ only in what they share their links with. Device data × pipelines + pipeline is rank
+/// `pipeline` of replica `data`.
 class RankedCluster {
  public:
-  /// Takes the first width × pipeline devices. `algorithms`: of collectives, as
-  /// parse_algorithms() takes them. `buckets`:
-  /// the rule by which gradients are reduced while the backward runs (cost_models/buckets.hpp).
-  /// `all`: all replicas are simulated, alike or not. Throws UsageError where the cluster has fewer
-  /// devices, or where two that communicate are not joined.
+  /// Takes the first width × pipeline devices. `algorithms` of collectives are as
+  /// parse_algorithms() takes them. `buckets` is the rule by which gradients are reduced while the
+  /// backward runs (cost_models/buckets.hpp). With `all`, all replicas are simulated, alike or not.
+  /// Throws UsageError where the cluster has fewer devices, or where two that communicate are not
+  /// joined.
   RankedCluster(Cluster cluster, const Degrees& degrees, const std::string& algorithms = "best",
                 const std::string& buckets = "megatron", bool all = false);
   RankedCluster(const RankedCluster&) = delete;
@@ -65,19 +65,19 @@ class RankedCluster {
   /// All devices of the run.
   const Cluster& devices() const { return cluster_; }
 
-  /// Adds to the costs of stages on ranks() the network between ranks, the time of blocking
-  /// collectives, the reductions between data-parallel ranks and that of tied weights on two ranks,
-  /// which blocks the update. A layer that is recomputed selectively repeats no collective in R.
-  /// `model` has the layers of one rank, with all its gradients (as without ZeRO). Those of experts
-  /// are exchanged among the ranks that hold the same experts, those of all other weights among all
-  /// data- and context-parallel ranks, one behind the other.
+  /// Adds to the costs of stages on ranks() the network between ranks and these collectives:
+  ///   blocking    in the times of ops; a layer that is recomputed selectively repeats none in R
+  ///   reductions  of gradients: those of experts among the ranks that hold the same experts, all
+  ///               others among all data- and context-parallel ranks, one behind the other
+  ///   tied        the reduction of tied weights on two ranks, which blocks the update
+  /// `model` has the layers of one rank, with all its gradients (as without ZeRO).
   ///
-  /// The memory of communication: a stage with sequence parallelism holds the largest tensor that
-  /// its ops gather (Megatron-LM, megatron/core/tensor_parallel/layers.py: all_gather_buffer, one
-  /// for all layers). Buckets of gradients are views of the gradients with Megatron-LM (which holds
-  /// nothing beyond them), and with PyTorch's DDP copies as large as the gradients, which are
-  /// counted with them. Gathered weights are in the workspaces (state_bytes.hpp).
-  /// Throws UsageError where a collective cannot be done.
+  /// The memory of communication is the largest tensor that the ops of a stage with sequence
+  /// parallelism gather (Megatron-LM, megatron/core/tensor_parallel/layers.py: all_gather_buffer,
+  /// one for all layers). Buckets are views of the gradients with Megatron-LM, which holds nothing
+  /// beyond them. With PyTorch's DDP they are copies as large as the gradients, and counted with
+  /// them. Gathered weights are in the workspaces (state_bytes.hpp). Throws UsageError where a
+  /// collective cannot be done.
   Costs priced(Costs costs, const Model& model, const Partition& partition,
                const Placement& placement, const Recomputation& recomputed = {});
 

@@ -12,8 +12,8 @@ double normal_quantile(double p);
 
 inline constexpr std::size_t factor_block = 16;
 
-/// Of each word the log-normal number of mean 1 at its place: exp(deviation · x − deviation²/2), x
-/// the quantile at uniform_of(word).
+/// Sets, at each word's place, its log-normal number of mean 1: exp(deviation · x − deviation²/2),
+/// x the quantile at uniform_of(word).
 void log_normal_factors(const std::array<std::uint32_t, factor_block>& words, double deviation,
                         std::array<double, factor_block>& factors);
 

@@ -153,7 +153,7 @@ void Scenarios::jitter_block(std::uint32_t task, const Words& words, const Nomin
   }
 }
 
-// Of each scenario the word that makes the longer op. A log-normal number grows with its word.
+// By scenario, the word that makes the longer op. A log-normal number grows with its word.
 Scenarios::Words Scenarios::slowest(const Words& one, const Words& other) const {
   Words words{};
   const std::vector<double>& samples = perturbation_.jitter.samples;
@@ -166,7 +166,7 @@ Scenarios::Words Scenarios::slowest(const Words& one, const Words& other) const 
   return words;
 }
 
-// Of the slowest device that does the task.
+// The words of the slowest device that does the task.
 Scenarios::Words Scenarios::words_of(std::uint32_t task, std::uint64_t scenario,
                                      std::size_t count) const {
   const auto of_member = [&](std::uint32_t member) {

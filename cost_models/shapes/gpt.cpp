@@ -12,15 +12,14 @@
 // (arXiv 2205.05198), norms, adds and dropouts work on seq/t rows. One rank of a context-parallel
 // group of c has seq/c rows of everything and the keys and values of all:
 //
-//           forward                            backward
-//   t       all-reduce                         all-reduce                      each half of a block
-//   t, sp   all-gather … reduce-scatter        all-gather … reduce-scatter     each half of a
-//   block,
-//                                              and all-gather of W's input
-//   t       all-reduce of the embedding        all-reduce before the head      (sp: as above)
+//           forward                          backward
+//   t       all-reduce                       all-reduce                      each half of a block
+//   t, sp   all-gather … reduce-scatter      all-gather … reduce-scatter     each half of a block,
+//                                            and all-gather of W's input
+//   t       all-reduce of the embedding      all-reduce before the head      (sp: as above)
 //           3 of a number a row in the loss
-//   c       all-gather of K and V              all-gather of K and V, reduce-scatter of their
-//                                              gradients
+//   c       all-gather of K and V            all-gather of K and V, and
+//                                            reduce-scatter of their gradients
 //
 // A ring of keys and values (Transformer Engine's "p2p") sends as many bytes as the all-gather and
 // the reduce-scatter (its "all_gather", that of Llama 3, arXiv 2407.21783), beside attention rather
@@ -52,7 +51,7 @@ std::int64_t heads_of(const ShapeOptions& options) {
   return hidden / usual_head_width;
 }
 
-// Of the model, and of one rank.
+// Sizes of the model, and of one rank.
 struct GptSize {
   std::int64_t hidden, heads, seq, vocab;
   std::int64_t tensor = 1;
@@ -64,7 +63,7 @@ struct GptSize {
   // Where a rank does not have a part of each row.
   std::int64_t norm_rows() const { return sequence ? rows() / tensor : rows(); }
   std::int64_t norm_elements() const { return norm_rows() * hidden; }
-  // Of a tensor as wide as the model, which the ranks share by columns.
+  // A rank's part of a tensor as wide as the model, which the ranks share by columns.
   std::int64_t part() const { return rows() * hidden / tensor; }
 };
 

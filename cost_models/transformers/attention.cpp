@@ -1,9 +1,8 @@
 // Kernels of attention: grouped-query or latent, scores in memory or fused.
 //
-//   grouped-query   qkv ─► [ norms of q and k ] ─► [ rotary ] ─► attention ─► projection
-//   latent          query_down ─► norm ─► query_up ─┐
-//                   key_value_down ─► norm ─► key_value_up ─► rotary, keys ─► attention ─►
-//                   projection
+//   grouped   qkv ─► [ norms of q and k ] ─► [ rotary ] ─► attention ─► projection
+//   latent    query_down ─► norm ─► query_up ───────────┐
+//             key_value_down ─► norm ─► key_value_up ───┴─► rotary, keys ─► attention ─► projection
 //
 // Plain attention computes the scores of all pairs of tokens, whatever the mask; a fused kernel
 // those below the diagonal, and of a sliding window those within it. Among context-parallel ranks

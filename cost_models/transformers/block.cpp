@@ -6,9 +6,9 @@
 namespace stageline {
 namespace {
 
-// Of a GPT's block with plain attention, eager: fitted to steps with the constants of KernelRates,
-// not counted. The passes below list 12 of its forward's kernels, which stand for them; a block
-// that lists more launches so many more.
+// Launches of the forward of a GPT's block with plain attention, eager: fitted to steps with the
+// constants of KernelRates, not counted. The passes below list 12 of its kernels, which stand for
+// them; a block that lists more launches so many more.
 constexpr int usual_launches = 25;
 constexpr int usual_listed = 12;
 

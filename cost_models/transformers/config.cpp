@@ -58,7 +58,7 @@ std::int64_t mlp_parameters(const TransformerConfig& config, std::int64_t ffn) {
   return mlp_weights(config, ffn) + biases;
 }
 
-// Of a block with experts: router, shared experts and the like.
+// Parameters of a block's router, shared experts and the like, where it has experts.
 std::int64_t routing_parameters(const TransformerConfig& config, const Experts& experts) {
   std::int64_t sum = config.hidden * experts.count;
   if (experts.correction_bias) sum += experts.count;
@@ -216,7 +216,7 @@ double attention_products(const TransformerConfig& config, std::int64_t block, s
 }
 
 double model_flops(const TransformerConfig& config, std::int64_t seq, std::int64_t sequences) {
-  // Of the forward, a token.
+  // Products of the forward, a token.
   double products = static_cast<double>(config.hidden) * static_cast<double>(config.vocab);
   for (std::int64_t i = 0; i < config.layers; ++i) {
     std::int64_t weights = attention_weights(config);

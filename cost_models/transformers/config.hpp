@@ -80,16 +80,16 @@ struct TransformerConfig {
 
 /// All parameters, each once: tied weights count once. Equal to the published number.
 std::int64_t parameters(const TransformerConfig& config);
-/// Of one block, without embedding, last norm and head.
+/// Parameters of one block, without embedding, last norm and head.
 std::int64_t block_parameters(const TransformerConfig& config, std::int64_t block);
 /// Parameters of the routed experts of one block; 0 of a dense one.
 std::int64_t expert_parameters(const TransformerConfig& config, std::int64_t block);
 /// Those that work on one token: all but the experts that it does not choose.
 std::int64_t active_parameters(const TransformerConfig& config);
 
-/// Of the modules that predict further tokens, which parameters() leaves out: each has a block, a
-/// product of the joined hidden state and embedding, the norms of both and the last norm; embedding
-/// and head are the model's (DeepSeek-V3, arXiv 2412.19437, section 2.2).
+/// Parameters of the modules that predict further tokens, which parameters() leaves out. Each has a
+/// block, a product of the joined hidden state and embedding, the norms of both and the last norm;
+/// embedding and head are the model's (DeepSeek-V3, arXiv 2412.19437, section 2.2).
 std::int64_t prediction_parameters(const TransformerConfig& config);
 
 /// Throws UsageError, which begins with the model's name, unless all sizes are positive and within

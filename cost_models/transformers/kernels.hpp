@@ -90,7 +90,7 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
 KeptBytes kept_by_embedding(const TransformerConfig& config, const LanguageForm& form);
 KeptBytes kept_by_head(const TransformerConfig& config, const LanguageForm& form);
 
-/// Of tensors at the form's bytes an element; the loss exchanges fp32.
+/// The collectives of a layer, on tensors at the form's bytes an element; the loss exchanges fp32.
 std::vector<LayerCollective> embedding_collectives(const TransformerConfig& config,
                                                    const LanguageForm& form);
 std::vector<LayerCollective> block_collectives(const TransformerConfig& config,

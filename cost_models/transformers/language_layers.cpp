@@ -32,7 +32,7 @@ double seconds_of(const Kernel& kernel, const LanguagePricing& pricing) {
   return seconds(kernel, rates, peak, pricing.base.bytes_per_second, pricing.form.alignment);
 }
 
-// Of the passes of one layer, without launches and floor.
+// Sums over the passes of one layer, without launches and floor.
 struct KernelSums {
   double forward = 0;
   double input_grad = 0;
@@ -119,7 +119,7 @@ void set_flops(Layer& layer, const LanguagePricing& pricing, double both) {
   layer.backward_flops = rank_flops(layer.name, pricing, both * 2 / 3);
 }
 
-// Of attention's two products, forward.
+// FLOPs of attention's two products, forward.
 double attention_flops(const LanguagePricing& pricing, std::int64_t block) {
   return 2 * static_cast<double>(pricing.form.batch) * static_cast<double>(pricing.form.seq) *
          attention_products(pricing.config, block, pricing.form.seq);
@@ -143,7 +143,7 @@ void set_backward_workspace(Layer& layer, Bytes bytes) {
 }
 
 // The gradients of an MLP's inner tensors: of what the first product made, and what the second one
-// reads. Of experts, for all tokens that a rank's experts are sent.
+// reads; with experts, for all tokens that a rank's experts are sent.
 double mlp_gradients(const LanguagePricing& pricing, std::int64_t block) {
   const TransformerConfig& config = pricing.config;
   const int tensors = config.gated ? 3 : 2;

@@ -27,7 +27,7 @@ struct LanguagePricing {
   double norm_tokens() const {
     return form.sharding.sequence ? tokens() / form.sharding.tensor : tokens();
   }
-  // Of a tensor in the number format.
+  // Bytes of a tensor in the number format.
   double bytes(double elements) const { return form.element_bytes * elements; }
   double launch() const { return rates.kernel + base.overhead; }
 };

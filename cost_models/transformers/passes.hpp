@@ -24,13 +24,15 @@ struct TensorPasses {
   double input_grad = 0;
 };
 
-/// Of the kernels of a block. As Megatron-LM does it (fits to steps of 2021 to 2023; dropout
-/// included, whether or not the form has it): two norms and two adds together 11 passes forward and
-/// 11 backward of the hidden state, softmax and dropout 4.5 and 5.5 of the scores, bias and GELU 4
-/// and 5 of the MLP's width; a gated activation and its product are kernels of their own (5 and 8),
-/// and a rotary embedding two products, a copy with halves exchanged and a sum (10 and 10). As
-/// compiled, each tensor is read and written once, and the sum of the gradients where the residual
-/// branches off is part of the norm's backward.
+/// How often the elementwise kernels of a block read or write a tensor. As Megatron-LM does it
+/// (fits to steps of 2021 to 2023; dropout included, whether or not the form has it):
+///   two norms and two adds    11 forward, 11 backward, of the hidden state
+///   softmax and dropout       4.5 and 5.5, of the scores
+///   bias and GELU             4 and 5, of the MLP's width
+///   a gated activation        5 and 8, with its product: kernels of their own
+///   a rotary embedding        10 and 10: two products, a copy with halves exchanged, a sum
+/// As compiled, each tensor is read and written once, and the sum of the gradients where the
+/// residual branches off is part of the norm's backward.
 struct BlockTraffic {
   TensorPasses norm;
   TensorPasses add;         // behind attention and MLP, with the dropout

@@ -10,7 +10,7 @@ std::int64_t norm_of(const TransformerConfig& config, std::int64_t width) {
   return config.norm == NormKind::layer ? 2 * width : width;
 }
 
-// Of a block without its routed experts: what every tensor-parallel rank has.
+// The parameters of a block, without its routed experts, that every tensor-parallel rank has.
 std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
   const std::int64_t h = config.hidden;
   std::int64_t sum = (config.norms_behind ? 4 : 2) * norm_of(config, h);
@@ -30,7 +30,7 @@ std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
   return sum + (experts.shared_gate ? h : 0);
 }
 
-// Of keys and values, whose heads several ranks repeat: beyond their part.
+// The parameters of keys and values beyond a rank's part, where several ranks repeat their heads.
 std::int64_t repeated(const TransformerConfig& config, std::int64_t tensor) {
   if (config.latent || tensor <= config.kv_heads) return 0;
   const std::int64_t of_a_head =

@@ -22,7 +22,7 @@ RankParameters parameters_of_block(const TransformerConfig& config, const Shardi
 std::int64_t parameters_of_embedding(const TransformerConfig& config, const Sharding& sharding);
 /// With the last norm, and with tied weights: a pipeline's last rank holds a copy.
 std::int64_t parameters_of_head(const TransformerConfig& config, const Sharding& sharding);
-/// Of the head's, those that are never tied.
+/// The head's parameters that are never tied.
 std::int64_t parameters_of_last_norm(const TransformerConfig& config);
 
 }  // namespace stageline

@@ -45,9 +45,9 @@ struct RankSizes {
   double attended() const { return heads * value_width; }  // attention's output
   double norm_elements() const { return norm_tokens * hidden; }
   double whole_elements() const { return tokens * hidden; }
-  /// Of plain attention: a score for each head, token and key.
+  /// Scores of plain attention: one for each head, token and key.
   double scores() const { return heads * tokens * seq; }
-  /// Of a tensor in the number format.
+  /// Bytes of a tensor in the number format.
   double bytes(double elements) const { return element_bytes * elements; }
 };
 RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form);

@@ -9,9 +9,8 @@
 // can reach, and `part` the most of item `whole` that they can hold besides (0: nothing; it counts
 // as a way of its own, since an item begun cannot be cut again). No other way to fill these pieces
 // can do better from here on:
-//  * one that ends at an earlier edge: take any continuation of it and move every boundary that
-//  lies
-//    before `whole` to `whole`. Pieces only lose work, and no item is cut that was not.
+//  * one that ends at an earlier edge: take any continuation of it, and move to `whole` every
+//    boundary that lies before `whole`. Pieces only lose work, and no item is cut that was not.
 //  * one that ends inside an earlier item: the rest of it must go to one piece, so again the
 //    continuation can be moved to `whole`.
 //  * one that ends inside item `whole` with less of it: the continuation gives the rest to one

@@ -40,8 +40,8 @@ struct ChainCut {
 
 /// Cuts the chain into `pieces` contiguous pieces, in the order of the items, so that the slowest
 /// takes the least time. Piece p takes its work / rates[p], rounded to whole picoseconds
-/// (on_device); no rates: all 1. Of the optimal cuts one that divides no item and cuts inside no
-/// layer where moving a single boundary avoids it, and is near to even otherwise.
+/// (on_device); no rates: all 1. The optimal cut taken divides no item and cuts inside no layer
+/// where moving a single boundary avoids it, and is near to even otherwise.
 ///
 /// Pieces may be empty: where there are fewer items than pieces, or where a piece is too slow for
 /// what it could get. A divided item's parts may have such a piece between them.

@@ -38,15 +38,15 @@ std::vector<int> devices_of_stage(const PartitionRequest& request, int stage);
 
 /// How fast a stage's devices are, and whether F and B have one each and go on side by side.
 struct StageSpeed {
-  /// Of its devices, each different pair once. Devices that the request counts as replicas take
-  /// turns, so that each has as many times as long for a micro-batch: times their number.
+  /// Rates of its devices, each different pair once. Devices that the request counts as replicas
+  /// take turns and have so many times as long for a micro-batch: their rates are that many times.
   std::vector<Rates> rates{Rates{}};
   bool apart = false;
   friend bool operator==(const StageSpeed&, const StageSpeed&) = default;
 };
 StageSpeed speed_of_stage(const PartitionRequest& request, int stage);
 
-/// Of a layer's F, and of its B.
+/// The times of a layer's F, and of its B.
 ClassTimes forward_times(const Layer& layer);
 ClassTimes backward_times(const Layer& layer);
 

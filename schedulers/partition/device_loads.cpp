@@ -131,7 +131,7 @@ std::vector<double> device_loads(const PartitionRequest& request,
 
 std::vector<int> even_out(const PartitionRequest& request, const std::vector<int>& last_layers) {
   Loads loads(request, last_layers);
-  // Of many stages only neighbouring ends are moved together.
+  // Where stages are many, only neighbouring ends are moved together.
   constexpr std::size_t most_moves = 100'000;
   const std::size_t stages = loads.stages();
   const std::size_t together = std::clamp<std::size_t>(most_moves / (stages * stages), 1, stages);

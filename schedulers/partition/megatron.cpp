@@ -53,7 +53,7 @@ std::vector<Unit> units_of(const Model& model) {
       units.push_back({is(at, "mtp") ? 'm' : pass_letter, at, at});
       ++at;
     } else {
-      // Of the one before, unless nothing but such layers follows: then it is the loss's.
+      // These layers are the unit's before, or the loss's if nothing but such layers follows.
       int next = at;
       while (next < count && !begins(next) && !is(next, "mtp") && !is(next, pass_kind)) ++next;
       if (next == count) {

@@ -89,7 +89,7 @@ struct PipedreamPlan {
 /// each once; 0 behind the last.
 std::vector<Bytes> crossing_bytes(const Model& model);
 
-/// The plan with the smallest bottleneck that uses all devices. Of equal ones: no split before a
+/// The plan with the smallest bottleneck that uses all devices. Ties go to: no split before a
 /// split, fewer workers for the last stage, then the earlier split. Exact; O(L² n²) for one level
 /// of n machines, O(L³ n²) for inner ones, with bounds that skip most of it. With given replicas
 /// the smallest bottleneck that they allow, O(L² S) for S stages; of equal ones the earlier last

@@ -45,8 +45,8 @@ class PlanSteps {
 /// Devices that all levels hold together.
 int pipedream_devices(const PipedreamQuestion& question);
 
-/// Of level `number`, 0 the innermost. Throws UsageError when the times add up to more than the
-/// tables hold.
+/// The times of level `number`, 0 the innermost. Throws UsageError when they add up to more than
+/// the tables hold.
 LevelTimes level_times(const PipedreamQuestion& question, std::size_t number);
 
 /// Throws UsageError unless question.replicas are the devices of its one level, and at most as many

@@ -69,7 +69,7 @@ class UnequalPlan {
     }
   }
 
-  // Of a stage as the plan has it.
+  // The time of a stage as the plan has it.
   Time time_of(const PipedreamStage& stage) const {
     for (const DeviceRun& run : runs_[as_size(stage.devices.back()) + 1]) {
       if (run.first != as_size(stage.devices.front())) continue;

@@ -19,7 +19,7 @@
 
 namespace stageline {
 
-/// Of an op; the smaller goes first.
+/// The rank of an op; the smaller goes first.
 using Rank = std::function<std::int64_t(OpKind, int stage, std::uint32_t microbatch)>;
 
 /// The compute ops of one step, by device, in their order.

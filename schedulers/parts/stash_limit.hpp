@@ -34,7 +34,7 @@ enum class Goal : std::uint8_t { span, makespan };
 /// what each device has beside weights, gradients, optimizer state and workspace; where messages
 /// take more than is left, less, until the simulated peak fits, and then as little less as is found
 /// in 12 calls of `make`, and beside these the most stashes, the same number on all devices, that
-/// are found to fit; by `other`, if there is one, likewise. Of all programs that fit, the best by
+/// are found to fit; by `other`, if there is one, likewise. Among programs that fit, the best by
 /// `goal` as simulated (devices of unknown memory have no limit). Throws UsageError when it cannot
 /// be made to fit, with what is missing.
 Program under_limit(const Problem& problem, const LimitChoice& choice, bool split, Goal goal,

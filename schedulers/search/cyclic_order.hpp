@@ -16,10 +16,10 @@ struct CyclicOrder {
   Time bound{};   // least_period() of its micro-batches
 };
 
-/// Of all rounds tried the one with the shortest period a micro-batch, of these the one with the
-/// shortest longest device span of a step. Tried: every op in the first gap that its device has
-/// left modulo a period, from the bound up; the rhythm of list schedules; of the best of these,
-/// other places for single ops as long as that helps. The work is bounded by counts. Throws
+/// Returns the round with the shortest period a micro-batch; of several, the one with the shortest
+/// longest device span of a step. It tries three kinds: every op in the first gap that its device
+/// has left modulo a period, from the bound up; the rhythm of list schedules; the best of these
+/// with other places for single ops, as long as that helps. Counts bound the work. Throws
 /// UsageError when a limit is too small, with the smallest that works. Stages have one device each;
 /// I and W are apart.
 CyclicOrder cyclic_order(const Problem& problem, const StashLimit& limit);

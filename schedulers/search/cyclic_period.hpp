@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-/// Of a cyclic order.
+/// The times of a cyclic order.
 struct RoundTimes {
   Time period{};   // to the picosecond above
   Time through{};  // from the start of a micro-batch's first F to the end of its last I or W
@@ -17,14 +17,14 @@ struct RoundTimes {
 
 class RoundClock {
  public:
-  /// Of rounds of so many micro-batches.
+  /// Rounds have so many micro-batches.
   RoundClock(const std::vector<StageTimes>& stages, int each);
 
   /// Nothing where ops wait for each other in a circle, or the period is above `most`.
   /// O(ops) for each pass over the ops; few passes where ops are in the order of their starts.
   std::optional<RoundTimes> times(const CyclicRound& round, Time least, Time most);
 
-  /// Of an op of a stage.
+  /// The time of an op of a stage.
   Time work(OpKind kind, int stage) const;
 
   std::int64_t looked_at() const { return looked_at_; }  // edges, so far

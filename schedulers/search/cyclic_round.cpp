@@ -10,7 +10,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-// Of the stash that F takes.
+// The parts of F's stash that I and W free.
 struct Frees {
   std::int64_t by_input = 0;
   std::int64_t by_weight = 0;  // the rest

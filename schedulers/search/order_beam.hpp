@@ -17,7 +17,7 @@ namespace stageline {
 struct BeamOutcome {
   StepLists lists;  // empty: no order is shorter than asked was found
   Time value{};     // of `lists`
-  /// Of all orders that next() gives: none is shorter than this.
+  /// A lower bound: no order that next() gives is shorter than this.
   Time least{};
   std::int64_t states = 0;  // looked at
   bool stopped = false;     // before the end

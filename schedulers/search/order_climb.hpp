@@ -29,8 +29,8 @@ class OrderClimb {
   /// device each.
   OrderClimb(const Problem& problem, const StashLimit& limit, StashRoom room, bool for_span);
 
-  /// Of an order with I and W apart, by the list scheduler's rules of time; nothing where it takes
-  /// more than the limit or never finishes. O(ops).
+  /// The times of an order with I and W apart, by the list scheduler's rules of time. Empty where
+  /// it takes more than the limit or never finishes. O(ops).
   std::optional<StepTimes> times(const StepLists& lists);
   /// The same, with the longest span of a device that starts at once: messages that arrive later
   /// make neither it nor the makespan shorter.

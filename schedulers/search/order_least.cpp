@@ -16,7 +16,7 @@ void OrderStates::find_heads(const State& state) const {
   const auto done = [&](std::size_t s, std::size_t kind) {
     return std::size_t{state.done[std::size_t{3} * s + kind]};
   };
-  // Of F from the first stage, of I from the last.
+  // F goes from the first stage on, I from the last.
   for (std::size_t s = 0; s < stages; ++s) {
     const Stage& stage = stages_[s];
     Time& head = head_[std::size_t{2} * s];

@@ -43,7 +43,7 @@ class OrderSearch {
   /// links that are shared. Nothing where the work is used up.
   std::optional<StepTimes> estimate(const StepLists& lists);
 
-  /// Of the best rules, other `ahead` and `warm_up`, a device at a time, as long as that helps.
+  /// Varies `ahead` and `warm_up` of the best rules, a device at a time, as long as that helps.
   void vary_counts();
 
   /// By branch and bound over a bounded number of states (schedulers/search/order_beam.hpp), where
@@ -63,7 +63,7 @@ class OrderSearch {
   /// At least one order or rule has been tried that has room.
   const StepLists& best() const { return best_; }
 
-  /// Of best(): what is to be short, as simulated.
+  /// The value of best(): what is to be short, as simulated.
   Time value() const { return found_ ? found_->first : Time{}; }
   /// No order is shorter. The longest of the device's work, the stash bound and what branch() has
   /// proved.

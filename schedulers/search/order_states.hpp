@@ -112,7 +112,7 @@ class OrderStates {
   std::size_t ops_ = 0;
   std::vector<Stage> stages_;
   std::vector<Device> devices_;
-  // Of the state that is looked at.
+  // Scratch for the state that is looked at:
   mutable std::vector<std::size_t> segment_;  // by stage and F or I: its first arrival
   mutable std::vector<Time> head_;            // by stage and F or I: its next cannot start before
 };

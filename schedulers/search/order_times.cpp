@@ -202,7 +202,7 @@ OrderTimes::Node OrderTimes::behind(Node node) const {
   return next == list.size() ? none : list[next];
 }
 
-// Of a chain: the ops that end, or arrive, before this one starts.
+// Visits the ops of a chain that end, or arrive, before this one starts.
 template <typename Visit>
 void OrderTimes::each_before(Node node, const Visit& visit) const {
   if (const Node other = ahead_of(node); other != none) visit(other);
@@ -240,7 +240,7 @@ bool OrderTimes::sort_window() {
   return window_.size() == end_ - begin_;
 }
 
-// Of a chain, from what comes before. Whether anything is different for what comes after.
+// Times an op of a chain from what comes before. Whether what comes after sees any difference.
 bool OrderTimes::time_again(Node node) {
   const StageOp& one = op(node);
   Inputs inputs{Time{}, node, 0};

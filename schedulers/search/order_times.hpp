@@ -31,7 +31,7 @@ class OrderTimes {
 
   static constexpr Node none = 0xffffffff;
 
-  /// What the ops of one stage and kind have in common. Of a chain, `source` is the F or I whose
+  /// What the ops of one stage and kind have in common. In a chain, `source` is the F or I whose
   /// message they need, and `target` the one that needs theirs; both of the first micro-batch.
   struct StageOp {
     Time duration{};
@@ -81,7 +81,7 @@ class OrderTimes {
   /// Times the order once more where a change that has been taken back has left it untimed.
   void restore();
 
-  // Of an order that is timed:
+  // The order must be timed:
   Value value() const;
   StepTimes step_times() const;
   Time start_of(Node node) const { return timed_[node].start; }

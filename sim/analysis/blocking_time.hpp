@@ -7,7 +7,7 @@
 
 namespace stageline {
 
-/// Of an op of that kind; 0 of messages and copies.
+/// The blocking time of an op of that kind; 0 for messages and copies.
 Time blocking_time(const BlockingTimes& times, OpKind kind);
 
 }  // namespace stageline

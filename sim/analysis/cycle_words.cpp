@@ -88,7 +88,7 @@ std::string in_words(const Period& period, int round, const std::vector<std::str
   int device = -1;
   const bool lanes_only = std::none_of(period.cycle.begin(), period.cycle.end(), computes);
   const auto say = [&](const Turn& turn) {
-    // Who computes is named when it changes; what is under way is between two. Of messages alone,
+    // Who computes is named when it changes; what is under way is between two. For messages alone,
     // whose they are.
     if ((computes(turn) || lanes_only) && turn.lane.device != device) {
       device = turn.lane.device;

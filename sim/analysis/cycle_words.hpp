@@ -9,7 +9,7 @@
 namespace stageline {
 
 /// "gpu2: 2F → 2B → 2U → (next round) 2F"; over several devices, "gpu0: 0F → activation of 0 →
-/// gpu1: 1F → …". Of several micro-batches a round, which in brackets: "2F(5)". Begins with a
+/// gpu1: 1F → …". With several micro-batches a round, which in brackets: "2F(5)". Begins with a
 /// forward where there is one; the middle of a long cycle is left out. `devices`: names by number.
 std::string in_words(const Period& period, int round, const std::vector<std::string>& devices);
 

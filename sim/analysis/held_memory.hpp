@@ -128,7 +128,7 @@ class HeldMemory {
   std::vector<int> stashes_of_;  // by stage, on this device
   int stashes_ = 0;
   int stash_peak_ = 0;
-  // Of the stash; what W reads is the rest, so that most changes are one addition.
+  // Parts of the stash; what W reads is the rest, so that most changes are one addition.
   Bytes for_input_grad_{};
   Bytes gradients_{};
   Bytes boundaries_{};

@@ -15,8 +15,8 @@
 //
 // Each of fill, drain and dependency is thus never longer than in the last of these runs.
 //
-// Of a measured run the first of them takes the measured times, and starts every op as soon as it
-// can: idle time that disappears there has no cause in the program.
+// For a measured run, the first of these runs takes the measured times and starts every op as soon
+// as it can: idle time that disappears there has no cause in the program.
 #include <algorithm>
 #include <optional>
 

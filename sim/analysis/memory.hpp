@@ -86,21 +86,21 @@ struct MemoryProfile {
 
 enum class Curves : std::uint8_t { none, all };
 
-/// At one moment frees come before allocations. A stash is held from the start of F until its last
-/// reader ends: I frees what only I reads, W the rest, B both; what I adds for W is held from the
-/// end of I to the end of W. A recomputed micro-batch keeps the stage's input from F, and the stash
-/// from the start of R. A sent tensor is held from the end of its producer to the end of the send,
-/// unless the sender's stash holds it anyway; a received one from the start of the receive to the
-/// start of the op that reads it. What no message carries, between stages of one device or over
-/// links that take no time, waits on the reader's device from the end of its producer. While an op
-/// runs, its workspace is the most of its steps; where something else changes meanwhile, that of
-/// the steps before and after, and while these say that part of the stash is not there, the stash
-/// is less: of its parts first what W reads, then what I reads. The ops of an overlapped pair take
-/// turns, the forward first. With split roles, each device holds what its own ops and messages have
-/// yet to read, and a copy of the weights (with room for the next one if the program transfers
-/// weights); an update makes new weights beside those that a SEND still reads. A stage's
-/// communication buffer is held while its REDUCE_GRAD runs, and while an op runs that has blocking
-/// collectives. All sizes are those of one rank, as StageCosts says.
+/// What a device holds, and from when until when. At one moment frees come before allocations.
+///   stash        F's start to its last reader's end: I frees what only I reads, W the rest, B both
+///   gradients    that I adds for W: end of I to end of W
+///   input        of the stage, for a recomputed micro-batch: from F on; its stash from R on
+///   sent tensor  end of its producer to end of the send, unless the sender's stash holds it anyway
+///   received     start of the receive to start of the op that reads it
+///   unsent       on the reader's device, from its producer's end to that op: no message carries it
+///   workspace    while an op runs, the most of its steps; if something else changes meanwhile,
+///                that of the steps before and after
+///   weights      with split roles a copy on each device, with room for the next if they are sent;
+///                an update makes new ones beside those that a SEND still reads
+///   buffer       while the stage's REDUCE_GRAD, or an op that has blocking collectives, runs
+/// If a step says that part of the stash is not there, what W reads is taken off first, then what I
+/// reads. A pair's ops take turns, F first. With split roles a device holds what its own ops and
+/// messages have yet to read. All sizes are one rank's, as StageCosts says.
 /// O(spans). Throws UsageError if bytes or times may exceed 64 bits (sim/sums.hpp).
 MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeline& timeline,
                         Curves curves = Curves::none);

@@ -62,7 +62,7 @@ class MemoryTables {
       return nth(stage.steps, OpKind::backward);
     return nth(stage.steps, op.kind);
   }
-  /// Of an op of the compute lane, alone.
+  /// The time of an op of the compute lane, alone.
   Time time(Op op) const;
 
   Bytes bytes(Op message) const { return (*bytes_)[message]; }

@@ -118,7 +118,7 @@ std::string around(const std::vector<Op>& list, std::size_t position) {
   return text + (to < list.size() ? " …" : "");
 }
 
-// Of a list of numbers, the longest that ascends: all others have to move.
+// The length of the longest ascending subsequence: all other numbers have to move.
 std::size_t longest_ascending(const std::vector<std::size_t>& numbers) {
   std::vector<std::size_t> ends;  // by length, the smallest last number
   for (const std::size_t number : numbers) {

@@ -18,7 +18,7 @@ constexpr int few = 1 << 16;  // forwards of a step whose repetition costs next 
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// Of `rounds` rounds that take `time`: rounded once.
+// The time of a step, from `rounds` rounds that take `time`: rounded once.
 Time per_step(Time time, std::int64_t rounds, int round, int microbatches) {
   const std::optional<Time> step = scaled(time, microbatches, rounds * round);
   if (!step || *step > longest_run) {

@@ -17,7 +17,7 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  /// What take() takes: `bytes` and a gap to the next.
+  /// The room that take() uses: `bytes` and a gap to the next.
   static std::size_t room_for(std::size_t bytes);
   /// The next `bytes` bytes, aligned for every type; null when fewer are left.
   void* take(std::size_t bytes);

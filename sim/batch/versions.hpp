@@ -1,5 +1,5 @@
 // STAGELINE_VERSIONS: a function is compiled for each instruction set, and the version chosen when
-// the program is loaded. Of functions with external linkage alone.
+// the program is loaded. Only functions with external linkage have versions.
 #pragma once
 
 // The resolvers of such versions run before a sanitizer is ready.

@@ -218,8 +218,8 @@ class Checker {
     return nth(program_.placement.stage, s).apart() || nth(exists_offload_, s);
   }
 
-  // Of a stage whose stashes leave their device: each reader has its PREFETCH, and where the roles
-  // are split all have their R, if there is any.
+  // Checks a stage whose stashes leave their device: each reader has its PREFETCH, and where the
+  // roles are split all have their R, if there is any.
   void check_brought_back(int s, std::uint32_t m) const {
     const std::vector<bool>& reads = nth(readers_, s);
     const auto readers = as_size(stash_readers(nth(program_.placement.stage, s)));

@@ -16,7 +16,7 @@ class EventQueue {
   explicit EventQueue(std::size_t lanes) : at_(lanes, absent) { heap_.reserve(lanes); }
 
   bool empty() const { return heap_.empty(); }
-  /// Of the first event. The queue must not be empty.
+  /// The time of the first event. The queue must not be empty.
   Time first() const { return heap_.front().time; }
 
   /// The lane's event is at `time` from now on.

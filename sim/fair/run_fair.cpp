@@ -25,7 +25,7 @@ namespace {
 constexpr Time not_yet{-1};
 constexpr std::uint32_t no_waiter = 0xffffffff;
 
-// Of one path, as the engine needs it.
+// A path, as the engine needs it.
 struct FairPath {
   std::vector<ResourceLoad> loads;
   double bound = MaxMin::unbounded;  // bytes a picosecond

@@ -41,7 +41,7 @@ class Charges {
   /// messages block a path may have several lanes.
   void used(std::uint16_t path, std::uint32_t lane);
 
-  /// Of a message's route: from the end of its SEND to its arrival.
+  /// The latency of a message's route: from the end of its SEND to its arrival.
   Time latency(Op message) const;
 
   /// Moves the paths into the graph. A resource that only one lane uses delays no task, and is left

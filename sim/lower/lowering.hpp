@@ -30,7 +30,7 @@ class Lowering {
 
   TaskGraph lower();
 
-  /// The cycles in which lanes are stuck, until `most` are found. Of each, one wait is given up
+  /// The cycles in which lanes are stuck, until `most` are found. In each, one wait is given up
   /// once it is reported. Waits for a product that no op makes, or that a later op of the same lane
   /// makes, are given up at once and not reported.
   std::vector<Deadlock> deadlocks(std::size_t most);

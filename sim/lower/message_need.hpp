@@ -6,8 +6,8 @@
 
 namespace stageline {
 
-/// Of a program without messages: whether any route in use costs time, messages block or the roles
-/// of a stage are split.
+/// Whether a program without messages needs them: a route in use costs time, messages block, or the
+/// roles of a stage are split.
 bool needs_messages(const Program& program, const Network& network);
 
 }  // namespace stageline

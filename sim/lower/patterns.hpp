@@ -34,7 +34,7 @@ struct alignas(64) OpPattern {
   Time duration{};
   std::uint32_t from = never;
   std::uint32_t limit = 0;  // all numbers below have an index for everything they make
-  /// Of U and REDUCE_GRAD, if not 0: op n needs the numbers from n * span to (n + 1) * span of its
+  /// If not 0, op n (a U or a REDUCE_GRAD) needs the numbers from n * span to (n + 1) * span of its
   /// first need, and nothing else.
   std::uint32_t span = 0;
   std::uint16_t path = 0;

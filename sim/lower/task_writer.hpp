@@ -28,7 +28,7 @@ class TaskWriter {
   std::uint32_t tasks() const { return tasks_; }
   std::uint32_t needs() const { return needs_; }
 
-  /// Of the task that is added next.
+  /// Adds a need to the task that is added next.
   void need(std::uint32_t task) {
     if (needs_ == graph.need.size()) graph.need.resize(needs_ + block);
     graph.need[needs_++] = task;

@@ -109,7 +109,7 @@ class UsualOrder {
   StageGraph graph_;
   InputGrads input_grads_;
   std::vector<bool> offloads_;  // by stage
-  // Of the device whose list is written:
+  // State of the device whose list is written:
   int device_ = 0;
   std::set<std::pair<int, std::uint32_t>> stashes_;    // received: stage, micro-batch
   std::set<std::pair<int, std::uint32_t>> gradients_;  // received: stage, micro-batch

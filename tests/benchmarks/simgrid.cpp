@@ -3,7 +3,7 @@
 // neighbours.
 //
 //   * actors: one a device; receives posted ahead, sends detached: SimGrid's usual programming
-//   model
+//     model
 //   * graph:  no actors, activities with dependencies: SimGrid's DAG interface, at a small size
 //   * run, sweep: ours; run also with ports, where links are shared
 //   * compile and run: lowering the program, too; from then on as run

@@ -2,8 +2,9 @@
 """Is our English short, and does it refer to what is there? prose.py ROOT
 
 Holds the counts of the front page and of the guide: lines, and the share of sentences of more than 30 words. Code,
-tables and figures do not count. In every page, a link to a file of this repository names one that is there, and one to a
-heading names a heading of that page; and no file cites a document that is not in the repository.
+tables and figures do not count. In every page, a link to a file of this repository names one that is there, and one
+to a heading names a heading of that page; and no file cites a document that is not in the repository. In C++ outside
+tests, at most OF_COMMENTS lines of comment begin with "Of ".
 """
 import pathlib
 import re
@@ -13,6 +14,7 @@ import sys
 LONG = 30  # words
 # Page or folder of pages: (the most lines, the largest share of long sentences).
 LIMITS = {"README.md": (180, 0.08), "tools/guide": (200, 0.12), "sim/README.md": (200, 0.12)}
+OF_COMMENTS = 34  # comments that begin with "Of ", where the thing should be named, outside tests
 
 
 def paragraphs(text):
@@ -69,6 +71,22 @@ def faults_of_citations(root):
                     yield f"{file.relative_to(root)}:{number}: cites a document that is not in the repository"
 
 
+def faults_of_comments(root):
+    """Lines of comments outside tests that begin with a phrase instead of the thing that they are about."""
+    found = []
+    for suffix in ("*.cpp", "*.hpp"):
+        for file in sorted(root.rglob(suffix)):
+            place = file.relative_to(root)
+            if place.parts[0] == "tests" or any(part.startswith(("build", ".")) for part in place.parts[:-1]):
+                continue
+            for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
+                if re.search(r"//+ Of ", line):
+                    found.append(f"{place}:{number}: a comment begins with \"Of \": name the thing, say what it does")
+    if len(found) > OF_COMMENTS:
+        yield from found
+        yield f"{len(found)} comments begin with \"Of \", and {OF_COMMENTS} are the most"
+
+
 def faults_of_length(root, page, most_lines, most_long):
     text = (root / page).read_text(encoding="utf-8")
     lines = text.count("\n")
@@ -90,6 +108,7 @@ def main(root):
         pages = sorted(str(page.relative_to(root)) for page in root.rglob("*.md"))
     faults = [fault for page in pages for fault in faults_of_links(root, page)]
     faults += faults_of_citations(root)
+    faults += faults_of_comments(root)
     for place, limits in LIMITS.items():
         held = [page for page in pages if page == place or page.startswith(place + "/")]
         if not held:

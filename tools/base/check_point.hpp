@@ -6,13 +6,13 @@
 
 namespace stageline {
 
-/// Looks whether the work is still wanted; throws CalledOff where it is not.
+/// Checks whether the work is still wanted; throws CalledOff where it is not.
 using CheckPoint = std::function<void()>;
 
-/// No error of the input: nothing that the library catches on the way.
+/// Thrown where work is called off. It is no std::exception: handlers of errors let it pass.
 struct CalledOff {};
 
-/// This thread looks there at check points, as long as the object lives. Null: at nothing.
+/// Sets this thread's check point for the object's lifetime. Null: it has none.
 class LooksAt {
  public:
   explicit LooksAt(const CheckPoint* point);
@@ -24,11 +24,11 @@ class LooksAt {
   const CheckPoint* before_;
 };
 
-/// What this thread looks at, for threads that help it; null: nothing.
+/// This thread's check point, to hand to threads that help it; null: it has none.
 const CheckPoint* check_point();
 
-/// Calls `work`, which is called off once `stop` is set. Whether it came to its end. Null: it does,
-/// but for the check point that this thread looks at already.
+/// Calls `work`, and calls it off once `stop` is set. Whether it came to its end. With null, only
+/// the check point that this thread has already calls it off.
 bool until_stopped(const std::atomic<bool>* stop, const std::function<void()>& work);
 
 /// Called between the parts of long work: a simulation, a call of in_parallel().

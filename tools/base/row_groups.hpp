@@ -20,7 +20,7 @@ struct RowGroup {
 
 inline constexpr std::size_t most_rows_shown = 24;
 
-/// Up to `most_rows_shown` rows are groups of one. Of more, neighbours that are `equal` form a
+/// Up to `most_rows_shown` rows are groups of one. Among more, neighbours that are `equal` form a
 /// group; if these are still more, there remain the first two groups, the last two, and the first
 /// with the least and with the greatest value of each measure that is not constant. `measures`:
 /// each has a value per row, the same within a group.

@@ -32,7 +32,7 @@ double peak_at(const DeviceKind& kind, const std::string& dtype) {
   return 0;
 }
 
-// Of a priced trace: as its spelling says, else as roofline() takes it.
+// The number format of a priced trace: as its spelling says, else as roofline() takes it.
 std::string dtype_of(const std::string& trace, const DeviceKind& kind) {
   for (const auto& [key, value] : parse_spec(trace).options) {
     if (key == "dtype") return value;

@@ -70,7 +70,7 @@ void append(Layer& group, const Layer& layer) {
   add_collectives(group, layer);
 }
 
-// Of tensors that pass from group to group: each as large as all that leave its maker for others.
+// Joins the groups by tensors, each as large as all that leave its maker for other groups.
 void connect(Model& groups, const std::vector<Layer>& layers, const std::vector<LayerEdge>& edges,
              const std::vector<int>& group_of) {
   std::vector<bool> leaves(layers.size());

@@ -73,7 +73,7 @@ struct Setting {
   bool orders_searched = false;      // of the devices, by searched_case()
   bool all_asked = false;            // SettingRequest::all_pipelines
   bool replicas_vary = false;        // SettingRequest::replicas_vary
-  /// Of the trace, for schedules that cut sequences; null: it does not say what a slice takes.
+  /// Slices of the trace, for schedules that cut sequences; null: it does not say what one takes.
   std::shared_ptr<PricedSlices> slices{};
 };
 

@@ -3,8 +3,7 @@
 // commands that an answer prints.
 //
 //     --host-link 16GB/s          ╮                       ╭ SettingRequest::cluster.host_link
-//     {"host_link": "16GB/s"}     ├─▶ {host_link, …} ─────┤ --host-link 16GB/s, in a printed
-//     command
+//     {"host_link": "16GB/s"}     ├─▶ {host_link, …} ─────┤ printed: --host-link 16GB/s
 //     --axis host_link=16GB/s,…   ╯                       ╰ "host_link": {…} of the schema
 //
 // A new setting is a row of settings.cpp, and a member of SettingRequest where it is of the

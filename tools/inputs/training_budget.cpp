@@ -14,7 +14,7 @@ namespace {
 constexpr double most_tokens = 1e18;
 constexpr double highest_price = 1e6;  // US dollars an hour
 
-// Of a suffix; 0: there is none like it.
+// The factor of a suffix; 0: there is none like it.
 double multiplier(std::string_view suffix) {
   if (suffix.empty()) return 1;
   if (suffix == "k" || suffix == "K") return 1e3;

@@ -16,13 +16,13 @@ struct ShapeBound {
   std::string where;  // which device, and what fills it most ("gpu7, the vocabulary")
 };
 
-/// Of all flushed schedules, on all cuts; without flush a step need not wait for a micro-batch's
-/// way. `asked`: a case of the shape; its schedule, cut and recomputation are ignored: the bound
-/// holds with full recomputation and offload, too.
+/// The bound of all flushed schedules, on all cuts; without flush a step need not wait for a
+/// micro-batch's way. `asked`: a case of the shape; its schedule, cut and recomputation are
+/// ignored: the bound holds with full recomputation and offload, too.
 ShapeBound bound_of_shape(const Case& asked);
 
-/// Of one schedule with its recomputation, on any cut: at least bound_of_shape(). For flushed
-/// schedules with fill and drain.
+/// The bound of one schedule with its recomputation, on any cut: at least bound_of_shape(). For
+/// flushed schedules it includes fill and drain.
 ShapeBound bound_of_family(const Case& asked);
 
 }  // namespace stageline

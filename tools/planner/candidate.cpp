@@ -75,7 +75,7 @@ namespace {
 std::string settings_of(const SettingRequest& base, const Candidate& candidate) {
   static const std::vector<const SettingRow*> rows = printed_rows();
   SettingRequest request = request_of(SettingRequest{}, candidate);
-  // Of a named cluster, a part is used only where --devices says so.
+  // A part of a named cluster is used only where --devices says so.
   const bool part = !base.devices.empty() && !base.cluster.cluster.empty();
   if (!part && !is_pipeline_alone(candidate.shape)) request.devices.clear();
   std::string text;

@@ -45,7 +45,7 @@ struct CheapestChange {
 
 /// Simulates the single changes of all candidates, then pairs of those that lower the peak: such
 /// as, by what each does alone, are cheaper than the best that fits and come near to fitting. No
-/// single change that fits is cheaper than the first found. Of equal cost, fewer changes win, then
+/// single change that fits is cheaper than the first found. At equal cost, fewer changes win, then
 /// fewer devices, then the lower peak, then the order of single_changes(). Stages that need not be
 /// recomputed or offloaded are left out. The work is bounded by the sizes of the cases, so that the
 /// answer is the same with any number of threads, on any machine.

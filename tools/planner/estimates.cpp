@@ -16,7 +16,7 @@ constexpr double too_large_factor = 100;
 /// The same of schedules that take long to make.
 constexpr double takes_long = 1.05;
 
-// What the orders of a schedule look like from afar. Of p devices with v stages each:
+// What the orders of a schedule look like from afar. With p devices with v stages each:
 //   fill   × (p − 1) / v    micro-batches of a device's work that it waits for in a step
 //   held   × p + more       micro-batches' stashes on the fullest device
 struct Habit {
@@ -145,7 +145,7 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
   const double uneven = each > 0 ? std::ceil(each - 1e-9) / each : 1;
   double forward = picoseconds(totals_.forward) / devices;
   double backward = picoseconds(totals_.backward + memory.again) / devices;
-  // Of divided weights in every op, of divided gradients in every backward.
+  // Divided weights are exchanged in every op, divided gradients in every backward.
   if (degrees_.zero == Zero::weights) {
     const double gather = exchange(weights_ / devices);
     if (memory.again > 0) backward += std::max(0.0, gather - forward);

@@ -17,7 +17,7 @@ struct Reach {
   double inside = 0;     // bytes a second between two of them; 0: no limit
   double across = 0;     // between devices of two machines; 0: no limit
 };
-/// Of the first device of the cluster.
+/// The links of the cluster's first device.
 Reach reach_of(const Cluster& cluster);
 
 /// The families of one shape.

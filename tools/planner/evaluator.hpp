@@ -33,8 +33,8 @@ class Evaluator {
   std::shared_ptr<const Setting> setting(const Shape& shape);
   /// The case of study(). Throws as setting() does.
   Case case_of(const Candidate& candidate);
-  /// What study() says of it, to the picosecond and byte. Whatever is thrown is its `why_not`, but
-  /// CalledOff: a search does not end with one candidate.
+  /// Judges a candidate as study() does, to the picosecond and byte. Any error but CalledOff is its
+  /// `why_not`: a search does not end with one candidate.
   Judgement judge(const Candidate& candidate);
   Judge& judge() { return judge_; }
 

@@ -74,7 +74,7 @@ void set_recomputation(PlanSpace& space, const std::string& key, const Texts& te
   space.recomputation.clear();
   for (const std::string& text : texts) {
     Recomputation rebuilt;
-    // Of parts for the same stages only the last would count, and somebody meant alternatives.
+    // Parts for the same stages are meant as alternatives: only the last of them would count.
     const std::string what = fmt::format("--fix {}= (bars are between values to search)", key);
     if (text != "none") rebuilt = parse_recomputation(text, what);
     space.recomputation.push_back(std::move(rebuilt));

@@ -1,5 +1,5 @@
-// The models that shapes share, with what their blocking collectives take at least: enough for
-// bounds, without the ranks of every shape.
+// The models that shapes share, with the least that their blocking collectives take. Bounds need no
+// more, so the ranks of most shapes are never opened.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@
 
 namespace stageline {
 
-/// Threads may call it at the same time.
+/// The models and least collectives of shapes, each found once. Thread-safe.
 class Grounds {
  public:
-  /// `evaluator`: opens what cannot be known otherwise, shapes on unequal devices.
+  /// `evaluator` opens the shapes of a cluster with unequal devices, each one as a case.
   explicit Grounds(Evaluator& evaluator);
   ~Grounds();
   Grounds(const Grounds&) = delete;
@@ -29,9 +29,9 @@ class Grounds {
     std::optional<Bytes> limit;  // the most that a device may hold; empty: unknown
     std::shared_ptr<const Model> model;
   };
-  /// Throws as Evaluator::setting().
+  /// The loads, the limit and the model of a shape. Throws as Evaluator::setting().
   Found of(const Shape& shape);
-  /// Adds to the loads of the shape what gathers of its weights expose: opens its ranks.
+  /// Adds to the shape's loads what the gathers of its weights expose (ZeRO 3). Opens its ranks.
   void add_gathers(const Shape& shape, ShapeLoads& loads, const Model& model);
   const Reach& reach() const { return reach_; }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int most_layers = 1024;  // one by one
 constexpr int fewest_groups = 512;
 constexpr int groups_a_device = 8;
-// Of a cut that is given in layers: each simulation takes a tenth of a second or more.
+// The most layers of a cut that is given in layers: a simulation takes a tenth of a second or more.
 constexpr int most_cut_by_hand = 10'000;
 constexpr std::size_t most_members = 8;  // of the front, from each end
 

@@ -77,7 +77,7 @@ std::vector<Candidate> Search::lighter(const FrontPoint& point) const {
   const auto add = [&](const Shape& shape) {
     if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
   };
-  // Of those that are searched the nearest with smaller micro-batches.
+  // The nearest shape with smaller micro-batches among those that are searched.
   const Shape* smaller = nullptr;
   for (const Shape& shape : shapes_) {
     Degrees same = shape.degrees;

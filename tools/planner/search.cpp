@@ -32,7 +32,7 @@ constexpr double far_behind = 1.15;
 constexpr double one_later = 0.01;  // of an estimate
 constexpr std::chrono::milliseconds between_reports{200};
 
-// Of a heap with the best in front.
+// The order of a heap with the best in front.
 template <class Node>
 bool worse(const Node& a, const Node& b) {
   return std::tie(a.share, a.step, a.memory, a.shape, a.family) >
@@ -111,7 +111,7 @@ void Search::weigh(Node& node) const {
   node.share = node.estimate > 0 ? node.estimate / (node.estimate + fastest) : 0;
 }
 
-// Of the shape, or of each of its families.
+// Rates the shape, or each of its families.
 Search::Rated Search::rated(int shape, bool families) {
   Rated rated;
   try {

@@ -111,7 +111,7 @@ class Search {
   /// that an exhaustive search refines what any other does.
   enum class Refined { yes, no };
   bool judge(const std::vector<Candidate>& candidates, Refined refined = Refined::yes);
-  /// Of each candidate, in several threads; empty where the search ended before or while it was
+  /// Judges each candidate, in several threads; empty where the search ended before or while it was
   /// simulated, which makes the answer partial.
   std::vector<std::optional<Judgement>> judgements_of(
       const std::vector<const Candidate*>& candidates);

@@ -90,7 +90,7 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
     step = to;
     bound.why = why();
   };
-  // Of a pair the longer op and the rest of the shorter one are at least this share of both.
+  // In a pair, the longer op and the rest of the shorter one are at least this share of both.
   const double alone = family.traits.pairs ? 1 - pair_overlap_ / 2 : 1;
   const double busy = work(sums) * alone;
   raise(busy, [&] {

@@ -40,7 +40,7 @@ struct ScheduleTraits {
   bool pairs = false;  // runs overlapped pairs
   int under_way = 0;   // micro-batches that are between their first F and last B; 0: any number
 };
-/// Of schedules that are not in the table: nothing is known.
+/// The traits of a schedule; of one that is not in the table nothing is known.
 ScheduleTraits traits_of(const Scheduler& scheduler);
 
 /// The stashes that stage `stage` of so many has made before its first backward, at least.
@@ -67,22 +67,22 @@ class ShapeLoads {
              const Cluster& pipeline);
 
   /// Adds what gathering divided weights exposes, as least_gathers() says, to the families whose
-  /// stages are on one rank each. Of all flushed schedules nothing is known of that.
+  /// stages are on one rank each. Nothing is known of that for all flushed schedules.
   void add_gathers(const std::vector<BlockingTimes>& gathers);
 
-  /// Of all flushed schedules and all cuts.
+  /// The bound of all flushed schedules and all cuts.
   ShapeBound shape() const;
 
   /// The work alone, of all schedules and recomputations, and of cuts within the layers, too.
   /// `flushed`: of schedules that flush.
   Time least_work(bool flushed) const;
 
-  /// Of one schedule on all cuts. Throws UsageError where it cannot be placed on the devices, or
-  /// wants more stages than there are layers. O(stages · log(layers)) steps.
+  /// The bound of one schedule on all cuts. Throws UsageError where it cannot be placed on the
+  /// devices, or wants more stages than there are layers. O(stages · log(layers)) steps.
   ShapeBound family(const ScheduleSpec& spec, const Recomputation& recomputation,
                     const Offloading& offloading) const;
 
-  /// Of all layers together, without what only a cut decides.
+  /// Sums over all layers, without what only a cut decides.
   struct Totals {
     double forward = 0;   // picoseconds of one micro-batch, with its blocking collectives
     double backward = 0;  // as forward

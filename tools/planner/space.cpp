@@ -149,7 +149,7 @@ std::vector<std::string> own_cuts(const PlanSpace& space, const Scheduler& sched
 
 std::int64_t count_cuts(int layers, int stages, std::int64_t most) {
   if (stages < 1 || stages > layers) return 0;
-  // Of n - 1 places between layers, stages - 1.
+  // The cut chooses stages - 1 of n - 1 places between layers.
   std::int64_t count = 1;
   const int chosen = std::min(stages - 1, layers - stages);
   for (int i = 1; i <= chosen; ++i) {

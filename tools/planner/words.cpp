@@ -100,7 +100,7 @@ Recommendation recommend(const std::vector<PlanPoint>& front, Objective objectiv
   const auto less = [](double a, double b) { return a < b; };
   double best = amount(front.front(), objective);
   for (const PlanPoint& point : front) best = std::min(best, amount(point, objective), less);
-  // Of those that are nearly as good: the least memory, or where memory is the objective the
+  // The least memory among those that are nearly as good, or where memory is the objective the
   // fastest.
   const auto better = [&](const PlanPoint& a, const PlanPoint& b) {
     const auto key = [&](const PlanPoint& point) {

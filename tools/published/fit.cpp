@@ -85,7 +85,7 @@ class Loss {
            from.cwiseProduct(from).dot(precision_);
   }
 
-  // Of a quadratic function that is nowhere below half the loss and touches it here.
+  // Weights of a quadratic function that is nowhere below half the loss and touches it here.
   Vector weights(const Vector& log_predicted) const {
     const Vector z = squares(log_predicted);
     return kept_.cwiseProduct((1 + z.array()).rsqrt().matrix()) / (scale_ * scale_);

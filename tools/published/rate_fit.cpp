@@ -59,7 +59,7 @@ class Simulations {
     }
   }
 
-  // Of the steps `which`, in their order.
+  // Seconds of the steps `which`, in their order.
   std::vector<double> operator()(const std::vector<std::size_t>& which, const KernelRates& rates) {
     std::map<std::size_t, double>& known = known_[all_of(rates)];
     std::vector<std::size_t> missing;

@@ -22,7 +22,7 @@ struct MeasuredStep {
 /// Seconds of a step by these rates. Called by several threads at once.
 using PredictStep = std::function<double(std::size_t step, const KernelRates& rates)>;
 
-/// Of |predicted/measured − 1|. All are shares.
+/// Figures of |predicted/measured − 1|. All are shares.
 struct StepErrors {
   double mean = 0;
   double median = 0;
@@ -31,7 +31,7 @@ struct StepErrors {
   std::size_t worst_step = 0;
   double bias = 0;  // mean of predicted/measured − 1
 };
-/// Of at least one step.
+/// The errors of at least one step.
 StepErrors step_errors(const std::vector<double>& measured, const std::vector<double>& predicted);
 
 /// A set of free constants, fitted to all steps.
@@ -39,8 +39,8 @@ struct RateSet {
   std::vector<std::string> free;
   std::vector<FreeConstant> priors;  // in the order of `free`
   FitResult fit;
-  /// Of every step, predicted with the constants fitted to the steps of the other groups. Empty of
-  /// fewer than two groups, as is `left_out`: the same predictions, in seconds by step.
+  /// Errors of every step, predicted with the constants fitted to the steps of the other groups.
+  /// Empty for fewer than two groups, as is `left_out`: the same predictions, in seconds by step.
   std::optional<StepErrors> cross_validated;
   std::vector<double> left_out;
 };

@@ -23,7 +23,7 @@ auto work_of(const Point& point) {
                   point.config.layers, point.config.hidden, point.experts, point.chosen);
 }
 
-// Of rows whose measurement has a place in the comparison.
+// Whether the row's measurement has a place in the comparison.
 bool ordered(const JudgedPoint& judged) {
   return judged.prediction && judged.measured_step && judged.point.pipeline > 1;
 }

@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-/// Of |predicted / measured − 1|, as shares, but the bias, which is the mean with its sign.
+/// Figures of |predicted / measured − 1|, as shares, but the bias: the mean with its sign.
 struct DeviationFigures {
   int rows = 0;
   double mean = 0;
@@ -19,7 +19,7 @@ struct DeviationFigures {
   double bias = 0;
 };
 
-/// Of the rows (indices) for which `deviation` has a value.
+/// Figures are of the rows (indices) for which `deviation` has a value.
 enum class Deviation : std::uint8_t { step, memory };
 DeviationFigures deviation_figures(const std::vector<JudgedPoint>& judged,
                                    const std::vector<std::size_t>& rows, Deviation deviation);

@@ -69,7 +69,7 @@ struct Case {
   int steps = 0;         // 0: one, or for asynchronous schedules enough to run steadily
   std::optional<DeviceOrder> device_order{};  // --device-order search: how `cluster` came about
   std::optional<FoundCut> found_cut{};        // --partition simulated: how `partition` came about
-  /// Of a schedule or program that cuts sequences, the mean slice of a micro-batch, priced as such;
+  /// The mean slice of a micro-batch, priced as such, where schedule or program cuts sequences;
   /// null: each takes an equal share of what `model` says.
   std::shared_ptr<const Model> slice{};
   std::string slices_refused{};  // why there can be no such slices; lay_out() throws it

@@ -15,7 +15,7 @@ struct Optimal {
   Outcome outcome;  // of that
   bool for_span = true;
   std::string limit;  // in words: "4 stashes", "the devices' memory"; empty: none
-  /// Of what is to be short, compute alone: the longest device span, or the makespan.
+  /// What is to be short, compute alone: the longest device span, or the makespan.
   Time value{};
   Time bound{};             // no order under the limit is shorter
   std::string found_by;     // in words

@@ -2,8 +2,8 @@
 //
 //     named    {"device": "gpu0", "lane": "compute", "op": "0F3", "start_ps": 0, "end_ps": 5}
 //              and "overlapped": true where the op and the next span of its lane are one
-//     packed   [lane, "0F3", start, end], lanes counted through all devices; "0F3;" where
-//     overlapped
+//     packed   [lane, "0F3", start, end], lanes counted through all devices;
+//              "0F3;" where overlapped
 //
 // Times are in picoseconds.
 #pragma once

@@ -37,8 +37,8 @@ struct FoundRun {
   std::vector<KinetoStretch> receives;  // of the backend: each ends when its message has arrived
   bool has_kernels = false;
   bool timed_on_gpu = false;  // on_gpu is filled in where a range launched kernels
-  // Of kernels, or of operators where there are none: time in forwards and backwards, and in no
-  // range. Of operators it is filled in where ranges were found by them.
+  // Time of kernels, or of operators where there are none: in forwards and backwards, and in no
+  // range. That of operators is filled in where ranges were found by them.
   std::int64_t work = 0;
   std::int64_t other_work = 0;
   std::int64_t reductions = 0;  // time of collectives behind the last kernels of their ranges

@@ -4,9 +4,8 @@
 //   CPU   |ProfilerStep#3                                   |ProfilerStep#4
 //         |PP:1RECV_F0| PP:1F0     |PP:1SEND_F0| ...         a GPU range is found by the
 //              |gloo:recv    |                               External id of its launch, or is the
-//   GPU                 |PP:1F0  | (once a stream)           k-th of its name on the streams that
-//   have
-//                                                            most of it
+//   GPU                 |PP:1F0  | (once a stream)           k-th of its name on the streams
+//                                                            that have most of it
 //
 // A RECV only posts its receive; the backend's range that begins inside it records when the message
 // arrived, and the F or B that needs the message waits inside its own range until then.

@@ -31,11 +31,11 @@ struct KinetoRange {
   std::int64_t start = 0;
   std::int64_t end = 0;
   std::optional<std::int64_t> arrival;  // of a receive: when the message arrived, if known
-  // Of an op without a receive of its own: the backend's receive that brought its input. It ended
+  // For an op without a receive of its own, the backend's receive that brought its input. It ended
   // last since the op before it; or inside the range, where that began before the input was made.
   std::optional<KinetoStretch> input;
   std::optional<KinetoStretch> inside;  // the first receive that begins and ends inside
-  // Of an overlapped pair on the CPU, whose ops one thread runs in sequence:
+  // For an overlapped pair on the CPU, whose ops one thread runs in sequence:
   std::optional<std::int64_t> first_end;       // from its operators, later as divided
   std::optional<std::int64_t> second_start;    // from autograd's first operator, later as divided
   std::optional<std::int64_t> second_arrival;  // when the second op's message arrived

@@ -24,8 +24,8 @@ constexpr std::string_view one_of_them =
     "give the profiles of one pipeline (of one replica alone), or name the stage in each range "
     "(import kineto --names FILE)";
 
-// Of ranks whose ranges do not name their stage. Replicas reduce gradients, or nothing where one
-// process holds them; stages send activations and gradients to each other.
+// Refuses replicas whose ranges do not name their stage. They reduce gradients, or nothing where
+// one process holds them; stages send activations and gradients to each other.
 void refuse_replicas(const std::vector<KinetoRank>& ranks) {
   const auto silent = std::find_if(ranks.begin(), ranks.end(),
                                    [](const KinetoRank& rank) { return !has_messages(rank); });

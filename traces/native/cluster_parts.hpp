@@ -40,7 +40,7 @@ Bytes read_reserve(const JsonNode& node);
 /// "80GB", or a number of bytes, as the first files had it.
 std::optional<Bytes> read_memory(const JsonNode& node);
 
-/// Of an optional member.
+/// These read an optional member.
 double positive_or(const JsonNode& node, std::string_view key, double fallback);
 std::vector<JsonNode> list_or_nothing(const JsonNode& root, std::string_view key);
 

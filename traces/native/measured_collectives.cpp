@@ -29,7 +29,7 @@ auto quantity(const JsonNode& node, Parse parse) {
   }
 }
 
-// Of the same collective and group, the last one.
+// The last line of the same collective and group.
 const MeasuredCollective* line_before(const std::vector<MeasuredCollective>& collectives,
                                       const MeasuredCollective& measured) {
   const auto found =

@@ -81,7 +81,7 @@ std::string_view comment_of(std::string_view line) {
   return begin == std::string_view::npos ? std::string_view{} : line.substr(begin);
 }
 
-// Of a word that is a number.
+// The value of a word that is a number.
 double number_of(std::string_view word) { return *parse_number<double>(word); }
 
 // Half a unit of the last digit that is printed: 0.005 of "15.43".

@@ -12,7 +12,7 @@
 namespace stageline::executor {
 namespace {
 
-// Of cuda.h.
+// Constants of cuda.h.
 constexpr int sm_resource = 1;               // CU_DEV_RESOURCE_TYPE_SM
 constexpr unsigned with_default_stream = 1;  // CU_GREEN_CTX_DEFAULT_STREAM, required
 constexpr unsigned non_blocking = 1;         // CU_STREAM_NON_BLOCKING, required

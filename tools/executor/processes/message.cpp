@@ -35,7 +35,7 @@ void add_blocks(const at::Tensor& tensor, std::vector<at::Tensor>& blocks) {
   }
 }
 
-// Of each tensor: type, number of dimensions, sizes, strides.
+// Describes each tensor: type, number of dimensions, sizes, strides.
 std::vector<std::int64_t> describe(const std::vector<at::Tensor>& tensors) {
   std::vector<std::int64_t> all;
   for (const at::Tensor& tensor : tensors) {

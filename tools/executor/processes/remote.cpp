@@ -102,7 +102,7 @@ Tensors Remote::payload_of(std::uint32_t task) {
       ->of_replica[op.microbatch % replicas.size()];
 }
 
-// Of gradients to be summed by a sharded optimizer, a replica gets those of its shard.
+// A replica gets the gradients of its shard where a sharded optimizer sums them, else all.
 Tensors Remote::part_for(int rank, Op op, const Tensors& payload) const {
   const bool sums = op.kind == OpKind::backward || op.kind == OpKind::weight_grad;
   if (!sums || payload.empty() || !is_sharded(job_, op.stage)) return payload;

@@ -4,8 +4,7 @@
 //
 //     task done here ──► every process that waits for it is notified, with the tensors it made
 //     SEND           ──► its payload is sent; it counts as there when it has come, or when a link
-//     as
-//                        slow as the cluster's would have brought it
+//                        as slow as the cluster's would have brought it
 //
 // Includes ATen: for the files of this folder only.
 #pragma once

@@ -111,7 +111,7 @@ class ProfileSession {
   /// A share (0 to 1) of a training step that is not noted, before a round beside other lanes.
   void lead_in(double share);
   Steadiness steadiness() const;
-  /// Of all rounds alone so far.
+  /// The profile of all rounds alone so far.
   Profile result() const;
   /// The time of each round's fused step (F, B and U of all layers), in the order of measurement.
   const std::vector<Time>& steps(Company company) const;

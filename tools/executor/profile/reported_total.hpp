@@ -5,7 +5,7 @@
 
 namespace stageline::executor {
 
-// Of two parameters of what allocators call, int64_t became size_t; ask the header.
+// The type of two parameters of what allocators call. It was int64_t, then size_t: ask the header.
 template <typename Function>
 struct TotalOf;
 template <typename Total>

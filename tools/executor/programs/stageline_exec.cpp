@@ -211,7 +211,7 @@ int count_in(const std::string& devices) {
   throw UsageError(fmt::format("--devices {}: write process:2 for two processes", devices));
 }
 
-// Of a process among others, its own: a core for each process on this machine.
+// The accelerators of a process among others: its own, a core for each process on this machine.
 std::vector<Accelerator> accelerators_of(const Place& place) {
   const std::vector<Accelerator> local =
       accelerators_called(fmt::format("cpu:{}", place.local_size));

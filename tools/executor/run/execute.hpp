@@ -37,7 +37,7 @@ class Executor {
   /// that throws stops the others, and its exception is thrown here. Throws Stopped once `stop` is
   /// true.
   Execution run(const std::atomic<bool>* stop = nullptr);
-  /// The same with every message copied and every allocation counted, which makes it slower. Of an
+  /// The same with every message copied and every allocation counted, which makes it slower. For an
   /// imitated job nothing is counted: all bytes are 0.
   std::vector<HeldBytes> run_counted(const std::atomic<bool>* stop = nullptr);
   /// The last run, counted or not: the bytes that a device holds of its messages depend on when

@@ -46,14 +46,14 @@ class HeldRecord {
   std::unique_ptr<c10::DebugInfoGuard> listen(std::size_t device) const {
     return device_[device].log.listen();
   }
-  /// Of an op in the compute lane's current task, which ended() follows.
+  /// Notes an op in the compute lane's current task, which ended() follows.
   void computed(std::size_t device, Op op, const StashChange& change);
   void ended(std::size_t device, Time start, Time end);
   /// While it lives, what this thread allocates and frees counts as of that time of the run.
   std::unique_ptr<c10::DebugInfoGuard> date(std::size_t device, Time at) const {
     return device_[device].log.date(moment(at));
   }
-  /// Of the copy lanes: the stash is there from that moment on, or has gone.
+  /// Notes a copy of the copy lanes: the stash is there from that moment on, or has gone.
   void copied(std::size_t device, Time at, std::int64_t bytes);
 
   /// Once, at the end of a run: the most that a device has held beside what stays all the time.

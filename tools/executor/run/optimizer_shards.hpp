@@ -1,9 +1,8 @@
 // The sharded optimizer (ZeRO stage 1: Rajbhandari et al. 2020, arXiv 1910.02054). Each of a
 // stage's n replicas keeps the optimizer's state of 1/n of the stage's parameters.
 //
-//     replica 0   gradients ─┐ reduce-  ┌─► sum of shard 0 ─► U steps shard 0 ─┐  all-   ┌─►
-//     weights replica 1   gradients ─┘ scatter  └─► sum of shard 1 ─► U steps shard 1 ─┘ gather └─►
-//     weights
+//  replica 0   gradients ─┐ reduce-  ┌─► sum of shard 0 ─► U steps shard 0 ─┐  all-   ┌─► weights
+//  replica 1   gradients ─┘ scatter  └─► sum of shard 1 ─► U steps shard 1 ─┘ gather └─► weights
 //
 // The all-gather is no op of the program: the first op of the stage behind its U waits for the U of
 // the other replicas and copies their shards.

@@ -1,5 +1,5 @@
 // What a run of a program leaves: when each task began and ended, which weights it read, the
-// losses, and how much memory the devices held. Of a run by several processes, rank 0 gathers it as
+// losses, and how much memory the devices held. In a run by several processes, rank 0 gathers it as
 // text.
 //
 // Includes ATen: for the files of this folder and its neighbours only.

@@ -56,7 +56,7 @@ class StagePasses {
   std::int64_t stash_bytes(Op op) const { return in_flight_.stash_bytes(op); }
   /// Bytes of weights, room for those that come by message, optimizer state and gradient sums.
   std::int64_t standing_bytes() const;
-  /// Of these, those of the optimizer's state.
+  /// The part of these bytes that is the optimizer's state.
   std::int64_t optimizer_bytes() const;
   /// At the end of a run: all replicas of a stage with a sharded optimizer have all its weights.
   void gather_shards() { weights_.gather_all(); }

@@ -23,7 +23,7 @@ struct StashChange {
 class StashLog {
  public:
   void note(Time at, std::int64_t bytes);
-  /// Of an op that ran from `start` to `end`; `messages` carry what it has sent.
+  /// Notes an op that ran from `start` to `end`; `messages` carry what it has sent.
   void note(Op op, const StashChange& change, Time start, Time end, int messages);
   /// A message with the stash of the op's micro-batch has left.
   void left(Op op, Time at);

@@ -290,7 +290,7 @@ bool is_by_sample(const TensorModel& model, std::size_t layer) {
 
 MicroBatch samples_of(const MicroBatch& batch, const std::vector<std::size_t>& layers,
                       std::int64_t all, std::int64_t first, std::int64_t count) {
-  // Of a sequence each place is a row, of an attention each head. One number is of all samples.
+  // A sequence has a row a place, an attention one a head. One number is of all samples.
   const auto part = [&](const Tensor& whole) {
     if (!whole.defined() || whole.dim() == 0) return whole;
     const std::int64_t rows = whole.size(0) / all;

@@ -40,7 +40,7 @@ void put(const DataSource& source, const Dataset& part, const std::vector<std::s
 void Batches::fill(std::uint32_t number, const TensorModel& model, MicroBatch& batch_made) const {
   const std::vector<std::size_t> indices =
       batch_indices(source->train.size(), as_size(batch), seed, number);
-  // Of each pass over the images anew, and whatever the size of a micro-batch.
+  // Images are augmented anew in each pass over them, whatever the size of a micro-batch.
   const std::uint64_t epoch = number / (source->train.size() / as_size(batch));
   put(*source, source->train, indices, augmentation, seed * 1000003 + epoch, model, batch_made);
 }

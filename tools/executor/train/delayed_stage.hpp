@@ -23,7 +23,7 @@ class DelayedStage {
   const StageVersionPlan& plan() const { return plan_; }
   /// Versions made so far: the number of the newest one.
   std::uint32_t updated() const { return updated_; }
-  /// Of the whole training.
+  /// Updates of the whole training.
   std::uint32_t updates() const;
   bool has(std::uint32_t version) const { return version <= updated_; }
 

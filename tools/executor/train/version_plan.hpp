@@ -10,8 +10,8 @@
 
 namespace stageline::executor {
 
-/// Of one stage. Tables are by micro-batch, from the training's first one on; a version is numbered
-/// by the stage's updates up to it.
+/// The versions of one stage. Tables are by micro-batch, from the training's first one on; a
+/// version is numbered by the stage's updates up to it.
 struct StageVersionPlan {
   int group = 1;     // micro-batches that one update gathers
   int replicas = 1;  // that take turns with the micro-batches
@@ -27,7 +27,7 @@ struct StageVersionPlan {
   std::vector<std::uint32_t> oldest;
 };
 
-/// Of all stages.
+/// The versions of all stages.
 struct VersionPlan {
   int microbatches = 1;  // of a step
   bool by_step = false;  // an update gathers a step's micro-batches, by their mean

@@ -17,8 +17,8 @@ namespace stageline {
 struct MeasuredDevice {
   std::vector<Time> busy;      // compute lane
   std::vector<Time> transfer;  // send lane: sum of its messages' spans
-  /// Of its tensors, one per counted run (runs of their own). Runs differ, since messages meet an
-  /// op now early and now late. Empty: neither this nor the stashes were measured.
+  /// The peak of its tensors, one per counted run (runs of their own). Runs differ, since messages
+  /// meet an op now early and now late. Empty: neither this nor the stashes were measured.
   std::vector<Bytes> peaks;
   /// The most that its stashes held at once, likewise; or one for all counted runs.
   std::vector<Bytes> stashes;

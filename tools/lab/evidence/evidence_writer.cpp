@@ -28,7 +28,7 @@ std::string times_text(const std::vector<Time>& times) {
   return "[" + list + "]";
 }
 
-// Of the counted runs; a number where there is one.
+// The bytes of the counted runs, a list; a number where there are not several.
 std::string bytes_text(const std::vector<Bytes>& runs) {
   if (runs.size() < 2) return fmt::format("{}", runs.empty() ? 0 : runs[0].count);
   std::string list;

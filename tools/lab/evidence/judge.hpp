@@ -90,7 +90,7 @@ struct CaseJudgement {
                                            // most; 0 within these
   std::optional<Bytes> stash_error;        // in bytes
   int stash_device = 0;                    // its device
-  // Of the first counted run, on its own clock: what is left is not of the times.
+  // The first counted run, on its own clock: what is left is not of the times.
   std::optional<double> counted_peak_error;  // as a share of the measured peak; 0 in its range
   std::optional<Bytes> counted_stash_error;  // in bytes
 };
@@ -147,7 +147,7 @@ struct Summary {
   int peaks_within_aim = 0;            // memory cases within aim_peak_error, beyond that range
   int stash_exact = 0;      // memory cases with every device's stash predicted to the byte
   Worst worst_stash_error;  // bytes
-  // Of the counted runs, on their own clock.
+  // The counted runs, on their own clock:
   int clocks_kept = 0;               // cases with that clock; none: the next ones say nothing
   Worst worst_counted_peak_error;    // of a device's peak
   int counted_peaks_within_aim = 0;  // memory cases within aim_peak_error

@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-// Of `count` cases.
+// The worst of `count` cases; null without any.
 Json worst_json(const Worst& worst, std::size_t count) {
   if (count == 0) return nullptr;
   return {{"value", worst.value}, {"case", worst.at}};

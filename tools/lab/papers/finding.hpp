@@ -29,7 +29,7 @@ bool from_costs(Basis basis);
 /// from related papers and from checks.
 enum class Rule : std::uint8_t { quoted, rebuilt };
 std::string_view name(Rule rule);
-/// Of a number that the scheduler of that name yields, by Scheduler::rebuilt.
+/// The rule of a number that the scheduler of that name yields, by Scheduler::rebuilt.
 Rule rule_of(const std::string& schedule);
 
 enum class FindingVerdict : std::uint8_t {

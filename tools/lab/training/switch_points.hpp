@@ -18,7 +18,7 @@ struct SwitchFamily {
   std::int64_t steps = 0;           // of the whole training
   std::vector<std::size_t> curves;  // indices into AccuracyStudy::curves
   /// Index into `curves`: the one that reaches the target first, of those with all seeds reaching
-  /// it; where there is none, of those with some. Of equals, the earliest switch.
+  /// it; where there is none, of those with some. Ties go to the earliest switch.
   std::optional<std::size_t> best;
 };
 std::vector<SwitchFamily> switch_families(const AccuracyStudy& study);

@@ -1,4 +1,4 @@
-// Searches the best cut by simulation: best first, from the promising cuts on. Of all cuts that
+// Searches the best cut by simulation: best first, from the promising cuts on. Among the cuts that
 // were simulated the best one that has moves left is moved on, so that the search climbs, walks
 // along ridges of equal steps, and from a summit goes on with the next best cut.
 #include "tools/planner/cuts/cut_search.hpp"

@@ -16,7 +16,7 @@ namespace stageline {
 /// under the schedule (simulated once with equal costs), its memory, and the messages on its edges:
 /// the shortest slowest stage, the lightest first stage, the lightest last one, the least memory,
 /// the fewest bytes sent; and what the plain partitioners say ("balanced", "blocks" where the model
-/// has them). Of a model with blocks, `whole_blocks` keeps them whole. `asked.partition` is
+/// has them). In a model with blocks, `whole_blocks` keeps them whole. `asked.partition` is
 /// ignored. Throws UsageError where no cut has so many stages.
 std::vector<std::string> promising_cuts(const Case& asked, int most, bool whole_blocks = false);
 
@@ -43,9 +43,9 @@ SearchedCut search_cut(const Case& asked, Judge& judge, int most = 400, bool who
 /// ("simulated:most=1000", "simulated:blocks").
 bool is_simulated(const std::string& partition);
 
-/// Of a case whose `partition` is_simulated(), the case with the cut that the search found. Others
-/// are returned as they are; so is one of a schedule that cuts the model itself, for study() to
-/// refuse, and one that no cut lets run comes with a plain cut, for study() to say why. Throws
+/// Returns a case whose `partition` is_simulated() with the cut that the search found, others as
+/// they are. A case whose schedule cuts the model itself is returned as it is, for study() to
+/// refuse. One that no cut lets run comes with a plain cut, for study() to say why. Throws
 /// UsageError for a given program, and for options that it does not know.
 Case with_searched_cut(Case asked);
 

@@ -59,7 +59,7 @@ std::vector<BlockingTimes> collectives_of(const Case& asked, const Layout& layou
   return times;
 }
 
-// Of one stage on one device.
+// Micro-batches in flight, of one stage on one device.
 struct StageInFlight {
   int ahead = 0;  // forwards before their B or I
   int held = 0;   // and before their B or W
@@ -148,7 +148,7 @@ void CutSpace::place_stages() {
   }
 }
 
-// Of a step in which all stages are alike: in the order of its device's ops.
+// Counts in a step in which all stages are alike, in the order of its device's ops.
 void CutSpace::count_in_flight() {
   const Case& asked = balanced_;
   const int devices = static_cast<int>(limit_.size());

@@ -29,7 +29,7 @@ struct Estimate {
   std::size_t rows = 0;
 };
 
-// Of positive values. The error is that of the mean of the logarithms.
+// The geometric mean of positive values. The error is that of the mean of the logarithms.
 std::optional<Estimate> geometric_mean(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
   const auto count = static_cast<double>(values.size());

@@ -48,11 +48,9 @@ struct KernelsFit {
 ///                     multiples of 64; neither length is below 0
 ///   misaligned        geometric mean of measured over that, of other extents; at least 1
 ///   gemm_8bit         geometric mean over the same curve, fp8 with eager casts (without casts,
-///   where
-///                     no row has them); shown, and not taken: frameworks fuse the casts
+///                     where no row has them); shown, and not taken: frameworks fuse the casts
 ///   attention_flash   geometric mean over shapes of forward and backward together, the fastest
-///   fused
-///                     kernel of each
+///                     fused kernel of each
 ///   memory            median of elementwise kernels on 256 MB or more
 ///   kernel            time on the device of a kernel that does next to nothing, eager
 ///   layer_floor       CPU's time to issue a small block's forward, eager; shown, and not taken: it

@@ -137,9 +137,9 @@ Needs needs_of(const Program& program, const TaskGraph& graph) {
   return result;
 }
 
-// Of a flushed step: from a stage's forward by way of the last stage and back to the stage's
-// update on that device, behind which the next step's forward stands. The longest such way, by
-// needs and messages alone, as if every op had a lane of its own.
+// The longest way of one micro-batch in a flushed step: from a stage's forward by way of the last
+// stage back to the stage's update on that device, behind which the next step's forward stands.
+// Needs and messages alone count, as if every op had a lane of its own.
 Time way_of_one(Program program, const Costs& costs) {
   program.settings.messages = Messages::async;
   for (auto& list : program.ops) {
@@ -173,7 +173,7 @@ Time way_of_one(Program program, const Costs& costs) {
 
 constexpr int longest_round = 64;  // micro-batches
 
-// Of a plain step.
+// The pace of a plain step's middle round; empty: it has none.
 std::optional<RoundPace> round_pace(const Program& program, const Costs& costs, int stashes) {
   Problem problem;
   problem.placement = program.placement;

@@ -40,7 +40,7 @@ struct Bound {
   /// update, and what a shorter order would need more stashes for.
   std::vector<LowerBound> bounds;
 
-  /// Of a flushed step with I and W apart whose middle repeats one round for every micro-batch.
+  /// The middle of a flushed step, I and W apart, if it repeats a round for every micro-batch.
   std::optional<RoundPace> middle;
 
   const LowerBound& largest() const;

@@ -58,7 +58,7 @@ Time asked_at(const TaskGraph& graph, const TaskTimes& times, std::uint32_t task
   return asked;
 }
 
-// Of a link: who asks for it when.
+// A request for a link: when, and by which lane.
 struct LinkRequest {
   Time at{};
   std::size_t lane = 0;

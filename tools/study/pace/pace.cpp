@@ -144,7 +144,7 @@ Pace measured(const Run& run, const Rhythm& rhythm, int microbatches) {
   return {shown, std::min(shown.time, with_free_links), 1, {}, {}};
 }
 
-// Of a run of whole steps as long as it is, filling and draining included.
+// The mean step of a run of whole steps as long as it is, filling and draining included.
 Pace mean_of(const Run& run) {
   const int all = static_cast<int>(run.program.total_microbatches());
   const auto step = [&](const TaskTimes& times) {
@@ -153,9 +153,9 @@ Pace mean_of(const Run& run) {
   return {{step(run.times), false}, step(sweep_with_free_links(run.graph)), 1, {}, {}};
 }
 
-// Of a flushed run as long as it is: of two steps the last one, from the end of the one before; of
-// more, which are not alike, the mean without the first and the last, whose reductions no messages
-// of a next step share the links with. No shorter than what its busiest lane does.
+// The mean step of a flushed run as long as it is. With two steps it is the last one's, from end to
+// end. With more, which are not alike, it leaves out the first and the last, whose reductions share
+// the links with no messages of a next step. It is no shorter than what the busiest lane does.
 Pace mean_of_inner(const Run& run) {
   const auto step = [&](const TaskTimes& times, bool links) {
     const std::vector<Time> ends = step_ends(run.program, run.graph, times);
@@ -210,7 +210,7 @@ Pace of_derived(Derived derived, int microbatches) {
   return pace;
 }
 
-// Of flushed steps that repeat this one, where it can be read off it.
+// The pace of flushed steps that repeat this one, where it can be read off it.
 std::optional<Pace> lone_pace(const Run& run) {
   if (!steps_wait_in_lanes(run.program, run.graph)) return std::nullopt;
   const auto& places = run.program.placement.stage;
@@ -226,7 +226,7 @@ std::optional<Pace> lone_pace(const Run& run) {
   return Pace{{*step, true}, *with_free_links, run.program.microbatches, Period{*step, 1, {}}, {}};
 }
 
-// Of three flushed steps, where it can be read off them.
+// The pace of three flushed steps, where it can be read off them.
 std::optional<Pace> quick_pace(const Run& run) {
   const Program& program = run.program;
   if (program.steps != flushed_steps || program.settings.messages != Messages::async) {
@@ -241,7 +241,7 @@ std::optional<Pace> quick_pace(const Run& run) {
   return Pace{{*step, true}, *with_free_links, program.microbatches, Period{*step, 1, {}}, {}};
 }
 
-// Of flushed steps.
+// The pace of flushed steps.
 std::optional<Pace> repeated_or_derived(const Run& run, PaceOf what) {
   if (what == PaceOf::steps) {
     if (auto quick = quick_pace(run)) return quick;

@@ -51,11 +51,11 @@ int most_steps_of_a_pace(const Case& asked, const Layout& layout, bool synchrono
 Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchronous,
              PaceOf what = PaceOf::steps);
 
-/// Of a program as long as it is. Where it holds rounds that are alike, the period of their event
-/// graph, as of the schedule that it came from. Else of a flushed one the mean of its steps but the
-/// first (of a single step its makespan), from end to end; and of a stream the mean of all, filling
-/// and draining included. Never less than its busiest lane or link does in a step. A mean of three
-/// flushed steps or more, or of a stream, is not settled.
+/// The pace of a program as long as it is: the period of its event graph where it holds rounds that
+/// are alike, as of the schedule that it came from, else a mean. A flushed program's mean leaves
+/// out the first step and, of three or more, the last; for a single step it is the makespan. A
+/// stream's includes filling and draining. A step is never shorter than what the busiest lane or
+/// link does in it. A mean of three flushed steps or more, or of a stream, is not settled.
 Pace pace_of(const Run& run, PaceOf what = PaceOf::steps);
 
 /// The step of three flushed ones whose flows share links, where the last two last equally long:

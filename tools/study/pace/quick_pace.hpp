@@ -26,13 +26,13 @@ inline bool flows_take_no_turns(const TaskGraph& graph) {
 /// is whether pace_of() derives an event graph at all, which the same rules decide here.
 class QuickPace {
  public:
-  /// Of three flushed steps, completed and compiled, whose messages are async.
+  /// Takes three flushed steps, completed and compiled, whose messages are async.
   QuickPace(const Program& program, const TaskGraph& graph);
 
   /// The period of a run of that graph at any costs. Empty: its event graph has to be asked.
   std::optional<Time> step(const TaskGraph& graph, const TaskTimes& times) const;
 
-  /// The same if links took no time, from sweep_with_free_links(). Of a run that has a step().
+  /// The same if links took no time, from sweep_with_free_links(), for a run that has a step().
   std::optional<Time> step_with_free_links(const TaskTimes& times) const;
 
  private:

@@ -51,7 +51,7 @@ double StashGap::share() const {
 
 namespace {
 
-// Of a program that can be judged; its ops may be left out.
+// The gap of a program that can be judged; its ops may be left out.
 std::optional<StashGap> gap_of(const Program& program, const Costs& costs, int microbatches,
                                const std::vector<int>& peaks) {
   Problem problem;

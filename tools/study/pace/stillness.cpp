@@ -33,7 +33,7 @@ struct Held {
 Held held_in(const Run& run, const Costs& costs) {
   const Timeline timeline = timeline_of(run.program, run.graph, run.times);
   Held held;
-  // Of a stage on one device the versions are those that its stashes wait for.
+  // The versions of a stage on one device are those that its stashes wait for.
   if (!costs.bytes_known || has_split_roles(run.program)) {
     for (const StageVersions& stage : versions_of(run.program, timeline)) {
       held.versions.push_back(stage.held_peak);

@@ -13,11 +13,11 @@ struct Stillness {
   bool grows = false;
 };
 
-/// The steps, from `least` on, that reach the peaks of memory, versions and staleness of a run of
-/// `most` steps, which a pace is read off anyway; where roles of a stage are on several devices and
-/// that is small, of up to four times as many. Where these are all its steps, runs of half and of
-/// twice as many say whether it grows; then it is `most` steps. `least` where such runs are too
-/// long to be added up.
+/// Returns how many steps, at least `least`, reach the peaks of memory, versions and staleness of a
+/// run of `most` steps. (A pace is read off that run anyway. With few tasks, and roles of a stage
+/// on several devices, the run has up to four times as many steps.) If the peaks take the whole
+/// run, runs of half and of twice its steps decide whether they grow; if so, `steps` is `most`. It
+/// is `least` if such runs are too long to be added up.
 Stillness stillness_of(Runs& runs, const Costs& costs, int least, int most);
 
 }  // namespace stageline

@@ -265,7 +265,7 @@ void check_chunks(const Case& asked, int chunks) {
   }
 }
 
-// Of one pipeline.
+// The layout of one pipeline.
 Layout lay_out_one(const Case& asked) {
   Layout layout;
   const int devices = static_cast<int>(asked.cluster.devices.size());

@@ -31,8 +31,8 @@ Layout lay_out(const Case& asked);
 /// and a cut that the model does not allow.
 Layout checked_layout(const Case& asked);
 
-/// Of a case with degrees: the model whose gradients are exchanged, as without ZeRO, and as the
-/// devices of the placement hold it; what blocks an op is that of a chunk, where sequences are cut
+/// The model whose gradients are exchanged, of a case with degrees: as without ZeRO, and as the
+/// devices of the placement hold it. What blocks an op is that of a chunk, where sequences are cut
 /// and it is priced.
 Model exchanged_model(const Case& asked, const Partition& partition, const Placement& placement);
 
@@ -45,7 +45,7 @@ Time time_alone(const Case& asked, const Program& program, const Partition& part
 /// In a step of the program: chunks, where sequences are cut, of all pipelines that are simulated.
 int microbatches_of(const Case& asked, const Layout& layout);
 
-/// Of the stages, for one micro-batch of the program (a chunk, where sequences are cut).
+/// The costs of the stages, for one micro-batch of the program (a chunk, where sequences are cut).
 Costs costs_of(const Case& asked, const Layout& layout);
 
 /// What the scheduler of the case is asked, of one of the pipelines that are simulated.

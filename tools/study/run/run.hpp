@@ -33,8 +33,8 @@ class Runs {
   Runs(const Case& asked, const Layout& layout, const Costs& costs, int longest)
       : asked_(asked), layout_(layout), costs_(costs), longest_(longest) {}
 
-  /// What program_of() returns for so many steps, without scheduling again where the program of
-  /// fewer steps is the beginning of one of more, or one of more repeats what is there.
+  /// Same as program_of() for so many steps. Does not schedule again where the program of fewer
+  /// steps is the beginning of one of more, or one of more repeats what is there.
   Program program(int steps);
 
   /// Whether the program of any number of flushed steps is that of one step, repeated.

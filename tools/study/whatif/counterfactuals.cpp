@@ -112,7 +112,7 @@ Counterfactuals::Counterfactuals(const Case& asked, const Outcome& nominal)
   }
 }
 
-// Whether the causes of a run have this one among them. Of imbalance, whether equal stages are
+// Whether the causes of a run have this one among them. For imbalance, whether equal stages are
 // better once nothing else is left.
 bool Counterfactuals::changes(const Base& base, StepCause cause) const {
   switch (cause) {

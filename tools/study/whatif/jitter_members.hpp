@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-/// Of the tasks of a graph compiled of the costs. The tensor- and context-parallel
+/// The members of the tasks of a graph compiled of the costs. The tensor- and context-parallel
 /// ranks of a simulated device do every op together. Replicas of which a stage's ops exchange
 /// weights, gradients or tokens (ZeRO 2 and 3, experts) do all its ops together, those that each
 /// simulated pipeline represents included; where the update alone gathers, that one.

@@ -60,7 +60,7 @@ class Levers {
   static bool has_setups(const Lever& lever);
 
  private:
-  // Of the time of an op of each kind, by stage.
+  // Shares of the time of an op of each kind, by stage.
   using OpShares = std::vector<std::array<double, op_kinds>>;
 
   void find_pairs();

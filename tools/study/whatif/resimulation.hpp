@@ -35,7 +35,7 @@ class Resimulation {
   };
   struct Bench;
 
-  /// Of one lever, by one thread.
+  /// Simulates one lever; for one thread.
   class Changed {
    public:
     Changed(const Resimulation& of, const Lever& lever);

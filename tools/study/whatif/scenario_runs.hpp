@@ -44,7 +44,7 @@ struct CriticalShare {
 struct ScenarioSteps {
   Time nominal{};  // the same step without perturbation
   /// By scenario, of a run of `steps`, by which the nominal step is that of the steady state. With
-  /// a flush: from the end of the last step but one to the end of the last. Of a stream: in the
+  /// a flush: from the end of the last step but one to the end of the last. In a stream: in the
   /// middle, where the pipeline neither fills nor drains, over as many micro-batches as its rhythm
   /// needs to come back, and for one step.
   std::vector<Time> step;

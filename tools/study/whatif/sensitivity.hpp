@@ -23,7 +23,7 @@ struct LeverEffect {
   /// below (faster) and from above (slower): they differ where several cycles are critical.
   double share_faster = 0;
   double share_slower = 0;
-  /// The factors up to which these shares hold. Of the cycle engine only; `most` is at most
+  /// The factors up to which these shares hold. For the cycle engine only; `most` is at most
   /// PeriodCurve::most_factor, and then holds for all that was looked at.
   double least = 0;
   double most = 1;

@@ -184,7 +184,7 @@ SlowTimes slow_times(const Perturbation& perturbation, const Case& asked, const 
       if (!costs.has_collectives()) continue;
       if (same_collectives(pricer.priced(pricer.state_of({i})), costs)) continue;
     }
-    // Of a link that no message takes, the choice is what shows that it is known.
+    // The choice of a link that no message takes is what shows that the link is known.
     const bool is_named = is_link && item.name != "links";
     if (item.probability >= 1 && !is_named) {
       always.push_back(i);

@@ -75,9 +75,9 @@ struct Waterfall {
 inline constexpr int most_exact_causes = 8;
 inline constexpr int sampled_orders = 200;
 
-/// Of the steady state. The idle time of the equal run is split into fill and drain and the rest as
-/// that of its run is (Metrics); in the steady state of a schedule without flush the pipeline never
-/// fills or drains. `nominal`: the case's outcome. Throws what simulating the case throws.
+/// The waterfall of the steady state. It splits the idle time of the equal run into fill and drain
+/// and the rest as that of its run is (Metrics); the steady state of a schedule without flush has
+/// no fill or drain. `nominal`: the case's outcome. Throws what simulating the case throws.
 Waterfall waterfall_of(const Case& asked, const Outcome& nominal,
                        CauseOrder order = CauseOrder::fixed);
 
