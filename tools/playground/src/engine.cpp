@@ -16,7 +16,7 @@
 #include "sim/deadlock.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/task_graph.hpp"
-#include "tools/answer/answer.hpp"
+#include "tools/report/json/answer.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/provenance.hpp"

@@ -10,7 +10,7 @@
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
-#include "tools/answer/answer.hpp"
+#include "tools/report/json/answer.hpp"
 #include "tools/base/json.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/drawing_of.hpp"
