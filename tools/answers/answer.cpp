@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sim/base/errors.hpp"
+#include "tools/answers/compared.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/inputs/training_budget.hpp"
 
@@ -18,15 +20,29 @@ std::vector<std::string> advice_on(const SettingRequest& request, const Result& 
 
 }  // namespace
 
+SettingQuestion one_case_of(const Request& request, const std::string& several) {
+  SettingQuestion question{request.setting, request.schedules};
+  question.check = [several, many = request.schedules.size() > 1](const Setting& setting) {
+    if (many || setting.device_counts.size() > 1) throw UsageError(several);
+  };
+  return question;
+}
+
 Result answer(const Request& request, Keep keep) {
-  Result result;
-  result.setting = read_setting(request.setting);
-  check_budget(request.budget, result.setting.model, "\"tokens\"");
-  std::vector<ScheduleSpec> schedules = request.schedules;
-  if (schedules.empty() || request.setting.program) schedules = parse_schedules("1f1b");
-  result.rows = compare(request.setting, result.setting, schedules, 0, {}, keep);
-  for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
-    RankedRows ranking = ranked(result.rows, synchrony, request.within);
+  ComparisonQuestion question;
+  question.setting = request.setting;
+  question.schedules = request.schedules;
+  if (request.schedules.empty() || request.setting.program) {
+    question.schedules = {default_schedule()};
+  }
+  question.check = [&request](const Setting& setting) {
+    check_budget(request.budget, setting.model, "\"tokens\"");
+  };
+  question.within = request.within;
+  question.keep = keep;
+  Comparison found = answer(question);
+  Result result{std::move(found.setting), std::move(found.rows), {}, {}};
+  for (RankedRows& ranking : found.orders) {
     if (!ranking.rows.empty()) result.rankings.push_back(std::move(ranking));
   }
   result.advice = advice_on(request.setting, result);

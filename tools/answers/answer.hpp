@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/answers/question.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/study/figures/training_rates.hpp"
@@ -23,6 +24,10 @@ struct Request {
   TrainingBudget budget{};              // the training whose GPU-hours and price are asked
   std::vector<std::string> notes;       // how names of schedules were read
 };
+
+/// The question of a request for one case. Its check throws UsageError with the words `several`
+/// for several schedules or numbers of devices.
+SettingQuestion one_case_of(const Request& request, const std::string& several);
 
 /// The answer: a row for each number of devices and schedule, and the rankings of the synchronous
 /// and of the asynchronous rows, where there are any. Of several rows, `advice` says whether one

@@ -170,13 +170,18 @@ SettingRequest request_of(const CommonFlags& flags) {
   return request;
 }
 
-TrainingBudget budget_of(const CommonFlags& flags, const Model& model) {
+TrainingBudget typed_budget(const CommonFlags& flags) {
   TrainingBudget budget;
   if (flags.given("tokens")) budget.tokens = parse_tokens(flags.text("tokens"), "--tokens");
   if (const auto price = flags.typed.find("price");
       price != flags.typed.end() && price->second.number) {
     budget.price_per_hour = checked_price(*price->second.number, "--price");
   }
+  return budget;
+}
+
+TrainingBudget budget_of(const CommonFlags& flags, const Model& model) {
+  const TrainingBudget budget = typed_budget(flags);
   check_budget(budget, model, "--tokens");
   return budget;
 }

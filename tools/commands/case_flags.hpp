@@ -84,7 +84,9 @@ void add_case_flags(Flags command, CommonFlags& flags, Many many = Many::no, Man
 /// The flags as values; reads the file of --program. Throws UsageError and ProgramError.
 SettingRequest request_of(const CommonFlags& flags);
 
-/// What is asked of a whole training. Throws UsageError also where the model has no tokens.
+/// What is asked of a whole training.
+TrainingBudget typed_budget(const CommonFlags& flags);
+/// The same. Throws UsageError also where the model has no tokens.
 TrainingBudget budget_of(const CommonFlags& flags, const Model& model);
 
 /// Refuses a sweep of devices, which `other` takes.
