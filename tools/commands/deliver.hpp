@@ -15,7 +15,8 @@ struct Outputs {
   std::string json{};
   SvgFlags svg{};
   std::string html{};
-  bool quiet = false;  // no notes, and no word of what was written
+  bool quiet = false;                // no notes, and no word of what was written
+  std::vector<OutputFile> others{};  // that the command writes itself
 };
 
 /// What an answer is delivered as. Each form is made where it is wanted; null: there is none.
@@ -34,6 +35,9 @@ struct Forms {
 void check_outputs(const Outputs& outputs);
 /// Whether standard output is for one of the files alone. Throws as check_outputs().
 bool is_silent(const Outputs& outputs);
+
+/// "note: …", a line each.
+std::string note_lines(const std::vector<std::string>& notes);
 
 /// Writes JSON, pictures and page where they are wanted. Prints text, notes and hint, and names the
 /// files that were written, unless standard output is one of them. Throws what the forms and
