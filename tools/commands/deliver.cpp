@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tools/base/files.hpp"
-#include "tools/commands/html_flag.hpp"
 #include "tools/commands/terminal.hpp"
 
 namespace stageline {
@@ -32,7 +31,7 @@ void deliver(const Outputs& outputs, const Forms& forms) {
   if (any_picture(outputs.svg) && forms.svg) {
     write_pictures(outputs.svg, forms.svg(svg_options(outputs.svg)));
   }
-  if (!outputs.html.empty()) write_page(outputs.html, forms.page());
+  if (!outputs.html.empty()) write_file(outputs.html, page_html(forms.page()));
   if (is_silent(outputs)) return;
   if (forms.text) show("{}", forms.text());
   if (outputs.quiet) return;

@@ -17,7 +17,6 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/names.hpp"
 #include "tools/answers/planned.hpp"
-#include "tools/base/text.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/deliver.hpp"
@@ -229,23 +228,6 @@ PlanRequest plan_request(const PlanFlags& flags) {
   return request;
 }
 
-Page page_of_plan(const PlanAnswer& found, const PlanView& view,
-                  const std::vector<std::string>& said) {
-  const Plan& plan = found.plan;
-  PageWords words{plan_heading(found.setting, found.request), {}, said};
-  if (plan.recommended) {
-    words.advice.push_back(plan.sentence);
-    words.advice.push_back(command_of(plan.front[*plan.recommended], view));
-  } else {
-    words.advice.push_back(plan.missing ? "nothing fits: " + print_missing(plan.missing->need)
-                                        : "nothing that was tried can run");
-  }
-  std::string searched = plan_search(plan);
-  while (searched.ends_with('\n')) searched.pop_back();
-  words.advice.push_back(searched);
-  return plan_page(found.setting, plan, view, found.drawn, found.outcomes, words);
-}
-
 PlanView view_of(const PlanFlags& flags) {
   PlanView view;
   view.width = text_width();
@@ -269,17 +251,6 @@ PlanAnswer searched(const PlanFlags& flags) {
   return answer(question);
 }
 
-std::string text_of(const PlanFlags& flags, const PlanAnswer& found, const PlanView& view) {
-  const int width = view.width;
-  std::string text;
-  if (!flags.common.quiet) {
-    text = wrapped(plan_heading(found.setting, found.request) + "\n", width);
-  }
-  text += plan_table(found.setting.model, found.plan, view) + plan_answer(found.plan, view);
-  text += wrapped((view.flags ? "\n" : "") + plan_search(found.plan), width);
-  return flags.all ? text + "\n" + plan_dropped(found.plan, width) : text;
-}
-
 int run_plan(const PlanFlags& flags) {
   const CommonFlags& common = flags.common;
   Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
@@ -295,8 +266,8 @@ int run_plan(const PlanFlags& flags) {
       return chart_svg(plan_chart(found.setting, found.request, found.plan), options);
     };
   }
-  forms.page = [&] { return page_of_plan(found, view, said); };
-  forms.text = [&] { return text_of(flags, found, view); };
+  forms.page = [&] { return plan_page(found, view, said); };
+  forms.text = [&] { return plan_text(found, view, common.quiet, flags.all); };
   forms.notes = [&] { return said; };
   forms.wrote = {"--html"};
   if (!none) forms.wrote.insert(forms.wrote.begin(), {"--svg", "--pdf", "--png"});

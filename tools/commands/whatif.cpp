@@ -7,10 +7,7 @@
 
 #include "schedulers/aliases.hpp"
 #include "sim/base/errors.hpp"
-#include "sim/base/numbers.hpp"
 #include "tools/answers/uncertain.hpp"
-#include "tools/base/table.hpp"
-#include "tools/base/text.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/deliver.hpp"
@@ -22,16 +19,13 @@
 #include "tools/commands/typed.hpp"
 #include "tools/commands/watched.hpp"
 #include "tools/inputs/device_rates.hpp"
-#include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/heading.hpp"
-#include "tools/report/text/uncertainty.hpp"
+#include "tools/report/text/what_if.hpp"
 
 namespace stageline {
 namespace {
-
-constexpr std::size_t coloured_schedules = 6;  // curves of the picture
 
 struct WhatIfFlags {
   CommonFlags common;
@@ -48,13 +42,6 @@ struct WhatIfFlags {
 };
 
 constexpr std::int64_t usual_whatif_scenarios = 10'000;
-
-std::string words_of(double seconds) {
-  if (seconds >= 2 * 86400) return fmt::format("{:.1f} days", seconds / 86400);
-  if (seconds >= 2 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
-  if (seconds >= 120) return fmt::format("{:.1f} min", seconds / 60);
-  return fmt::format("{:.1f} s", seconds);
-}
 
 // Nothing where no failures are asked for.
 std::optional<Failures> failures_of(const WhatIfFlags& flags) {
@@ -81,23 +68,6 @@ std::optional<Failures> failures_of(const WhatIfFlags& flags) {
     failures.interval = seconds_of(flags.interval, "--checkpoint-interval");
   }
   return failures;
-}
-
-std::string text_of(const Failures& failures) {
-  const UsefulShare share = useful_share(failures);
-  return fmt::format(
-      "failures every {}, a checkpoint of {} every {}: {} of the time is useful work (Young's "
-      "interval {}, Daly's {})",
-      words_of(failures.between), words_of(failures.checkpoint), words_of(share.interval),
-      percent(share.useful), words_of(share.young), words_of(share.daly));
-}
-
-std::string text_of(const LongRun& run, double work) {
-  return fmt::format(
-      "a run of {} of steps takes {} on average with {:.1f} failures, {} of it useful; in 5 % of {} "
-      "runs at most {}, in half {}, in 95 % {}",
-      words_of(work), words_of(run.mean), run.failures, percent(run.useful), run.scenarios,
-      words_of(run.p5), words_of(run.p50), words_of(run.p95));
 }
 
 WhatIfQuestion question_of(const WhatIfFlags& flags) {
@@ -136,41 +106,6 @@ std::vector<std::string> notes_of(const WhatIfFlags& flags, const WhatIfAnswer& 
   return said;
 }
 
-std::vector<std::string> advice_on(const WhatIfQuestion& question, const WhatIfAnswer& found) {
-  std::vector<std::string> advice{uncertainty_sentence(found.rows, found.order, question.by)};
-  if (question.failures) advice.push_back(text_of(*question.failures));
-  if (found.run) advice.push_back(text_of(*found.run, *question.run));
-  return advice;
-}
-
-std::string text_of(const WhatIfFlags& flags, const WhatIfAnswer& found,
-                    const std::vector<std::string>& advice) {
-  const int width = text_width();
-  std::string text;
-  if (!flags.common.quiet) {
-    text = wrapped(heading(found.setting, found.best().row.asked) +
-                       fmt::format("{} scenarios\n\n", found.scenarios()),
-                   width);
-  }
-  text += uncertainty_table(found.rows, found.order, width);
-  std::string lines;
-  for (const UncertainRow& row : found.rows) {
-    if (row.steps) continue;
-    lines += fmt::format("{}: not possible: {}\n", row.row.schedule, row.row.why_not);
-  }
-  for (const std::string& sentence : advice) lines += fmt::format("→ {}\n", sentence);
-  return text + wrapped(lines, width);
-}
-
-std::string svg_of(const WhatIfAnswer& found, const std::vector<std::string>& said,
-                   const SvgOptions& options) {
-  Chart chart = uncertainty_chart(found.rows, found.order, coloured_schedules);
-  chart.title = "Distribution of the step · " + found.setting.model.name;
-  chart.subtitle = fmt::format("{} scenarios", found.scenarios());
-  for (const std::string& note : said) chart.footnotes.push_back("Note: " + note + ".");
-  return chart_svg(chart, options);
-}
-
 int run_whatif(const WhatIfFlags& flags) {
   const CommonFlags& common = flags.common;
   const Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
@@ -178,19 +113,19 @@ int run_whatif(const WhatIfFlags& flags) {
   const WhatIfQuestion question = question_of(flags);
   const WhatIfAnswer found = answer_watched(question, common.quiet);
   const std::vector<std::string> said = notes_of(flags, found);
-  const std::vector<std::string> advice = advice_on(question, found);
+  const std::vector<std::string> advice = what_if_advice(question, found);
   Forms forms;
   forms.json = [&] {
     return uncertainty_json(found.setting, found.rows, found.order, said,
                             question.failures ? &*question.failures : nullptr,
                             found.run ? &*found.run : nullptr, found.stopped);
   };
-  forms.svg = [&](const SvgOptions& options) { return svg_of(found, said, options); };
+  forms.svg = [&](const SvgOptions& options) { return what_if_svg(found, said, options); };
   forms.page = [&] {
     return uncertainty_page(found.setting.model.name, found.rows, found.order,
                             {heading(found.setting, found.best().row.asked), advice, said});
   };
-  forms.text = [&] { return text_of(flags, found, advice); };
+  forms.text = [&] { return what_if_text(found, advice, text_width(), common.quiet); };
   forms.notes = [&] { return said; };
   forms.wrote = {"--html"};
   deliver(outputs, forms);
