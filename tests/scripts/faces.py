@@ -16,9 +16,6 @@ CALL = re.compile(r"(?<![\w.>])(?:stageline::)?(" + "|".join(CALLS) + r")\(")
 COMMENT = re.compile(r"//.*")
 # Calls that are left, by file.
 STILL = {
-    "tools/executor/programs/prediction.cpp": 3,
-    "tools/executor/programs/stageline_exec.cpp": 1,
-    "tools/executor/programs/stageline_train.cpp": 3,
     "tools/executor/programs/validation.cpp": 4,
     "tools/lab/commands/time_to_accuracy.cpp": 1,
 }

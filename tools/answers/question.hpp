@@ -48,4 +48,8 @@ struct OpenedCase {
 /// is to be searched is found. Throws also what searched_case() throws.
 OpenedCase opened_case(const SettingQuestion& question);
 
+/// The same on the fewest devices, from 2 on, that schedule and cut run on, as far as the cluster
+/// has them. Throws UsageError where there is no such number up to 64.
+OpenedCase opened_on_fewest(const SettingQuestion& question);
+
 }  // namespace stageline
