@@ -15,7 +15,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/units.hpp"
 #include "tests/fuzz/target.hpp"
-#include "tools/answer/answer.hpp"
+#include "tools/answers/answer.hpp"
 #include "tools/base/provided_files.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/overlay.hpp"

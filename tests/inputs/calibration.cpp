@@ -11,9 +11,9 @@
 
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "sim/base/errors.hpp"
-#include "tools/answer/answer.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/inputs/traces.hpp"
+#include "tools/report/json/answer.hpp"
 
 namespace stageline::calibration_tests {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "sim/base/errors.hpp"
 #include "tests/text.hpp"
-#include "tools/answer/answer.hpp"
+#include "tools/answers/answer.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/text.hpp"
 #include "tools/commands/case_flags.hpp"

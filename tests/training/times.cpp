@@ -180,7 +180,7 @@ TEST_CASE("an order that was written for a flush goes on by its own steps under 
   CHECK(training.asked.microbatches == 4);
   CHECK(training.asked.steps == 2);
   CHECK(step_ends_of(training).size() == 8);
-  CHECK(refusal(asked, 9, 6).find("must be a multiple of 4 (it is 6)") != std::string::npos);
+  CHECK(refusal(asked, 9, 6).find("must be a multiple of 4, not 6") != std::string::npos);
   CHECK(hybrid_step_ends(asked, 9, 4).back() ==
         step_ends_of(training_program(asked, 4)).back() + 5 * 120_ms);
 }

@@ -184,13 +184,18 @@ SettingRequest request_of(const CommonFlags& flags) {
   return request;
 }
 
-TrainingBudget budget_of(const CommonFlags& flags, const Model& model) {
+TrainingBudget typed_budget(const CommonFlags& flags) {
   TrainingBudget budget;
   if (flags.given("tokens")) budget.tokens = parse_tokens(flags.text("tokens"), "--tokens");
   if (const auto price = flags.typed.find("price");
       price != flags.typed.end() && price->second.number) {
     budget.price_per_hour = checked_price(*price->second.number, "--price");
   }
+  return budget;
+}
+
+TrainingBudget budget_of(const CommonFlags& flags, const Model& model) {
+  const TrainingBudget budget = typed_budget(flags);
   check_budget(budget, model, "--tokens");
   return budget;
 }
@@ -205,7 +210,7 @@ std::vector<ScheduleSpec> all_schedules(const CommonFlags& flags) {
 }
 
 ScheduleSpec one_schedule(const CommonFlags& flags) {
-  if (flags.schedules.empty()) return parse_schedules("1f1b").front();
+  if (flags.schedules.empty()) return default_schedule();
   std::vector<ScheduleSpec> specs = all_schedules(flags);
   if (specs.size() > 1) {
     throw UsageError(fmt::format(
@@ -215,25 +220,33 @@ ScheduleSpec one_schedule(const CommonFlags& flags) {
   return specs.front();
 }
 
-void add_notes_on_unread(const CommonFlags& flags, const std::string& command, Shows shows,
-                         Setting& setting) {
+std::vector<std::string> notes_on_unread(const CommonFlags& flags, const std::string& command,
+                                         Shows shows) {
+  std::vector<std::string> notes;
   if (flags.given("steps")) {
-    setting.notes.push_back(fmt::format(
+    notes.push_back(fmt::format(
         "--steps has no effect on {}: its step is that of a steady pace, of as many steps as that "
         "needs",
         command));
   }
-  if (shows == Shows::fit) return;
+  if (shows == Shows::fit) return notes;
   std::vector<std::string> given;
   for (const char* const key : {"memory", "reserve", "host_memory", "weights"}) {
     if (flags.given(key)) given.push_back(row_of(key).flag());
   }
-  if (given.empty()) return;
-  setting.notes.push_back(fmt::format(
+  if (given.empty()) return notes;
+  notes.push_back(fmt::format(
       "{} is of time alone, which {} change{} no more than by the order of ops that the "
       "schedule derives from {}",
       command, fmt::join(given, ", "), given.size() == 1 ? "s" : "",
       given.size() == 1 ? "it" : "them"));
+  return notes;
+}
+
+SettingQuestion case_question(const CommonFlags& flags, const std::string& command) {
+  SettingQuestion question{request_of(flags), {one_schedule(flags)}};
+  question.check = [command](const Setting& setting) { check_one_count(setting, command); };
+  return question;
 }
 
 void check_one_count(const Setting& setting, const std::string& command, const std::string& other) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/answers/question.hpp"
 #include "tools/commands/flags.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/study/figures/training_rates.hpp"
@@ -87,20 +88,26 @@ void add_case_flags(Flags command, CommonFlags& flags, Many many = Many::no, Man
 /// The flags as values; reads the file of --program. Throws UsageError and ProgramError.
 SettingRequest request_of(const CommonFlags& flags);
 
-/// What is asked of a whole training. Throws UsageError also where the model has no tokens.
+/// What is asked of a whole training.
+TrainingBudget typed_budget(const CommonFlags& flags);
+/// The same. Throws UsageError also where the model has no tokens.
 TrainingBudget budget_of(const CommonFlags& flags, const Model& model);
 
 /// Refuses a sweep of devices, which `other` takes.
 void check_one_count(const Setting& setting, const std::string& command,
                      const std::string& other = "stageline compare");
 
-/// Adds a note for flags that a command reads and whose figures it does not show: --steps of one
-/// that runs as many as it needs, and memory and weights of one that speaks of time alone.
-enum class Shows : std::uint8_t { fit, time };
-void add_notes_on_unread(const CommonFlags& flags, const std::string& command, Shows shows,
-                         Setting& setting);
+/// The question of a command that takes one schedule on one number of devices.
+SettingQuestion case_question(const CommonFlags& flags, const std::string& command);
 
-/// The schedule of a command that takes one; "1f1b" by default. Throws UsageError for several.
+/// Notes on flags that a command reads and whose figures it does not show: --steps of one that runs
+/// as many as it needs, and memory and weights of one that speaks of time alone.
+enum class Shows : std::uint8_t { fit, time };
+std::vector<std::string> notes_on_unread(const CommonFlags& flags, const std::string& command,
+                                         Shows shows);
+
+/// The schedule of a command that takes one; default_schedule() where none is named. Throws
+/// UsageError for several.
 ScheduleSpec one_schedule(const CommonFlags& flags);
 /// The schedules of a command that takes many; by default all that exist.
 std::vector<ScheduleSpec> all_schedules(const CommonFlags& flags);

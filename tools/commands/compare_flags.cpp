@@ -1,16 +1,45 @@
-// Declares the flags of a comparison.
+// Declares the flags of a comparison, and makes its question and its forms of them.
 #include "tools/commands/compare_flags.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <utility>
+
+#include "schedulers/aliases.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
+#include "tools/base/text.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/commands/typed.hpp"
+#include "tools/commands/why_flags.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/report/page/compared_page.hpp"
+#include "tools/report/text/compared.hpp"
 
 namespace stageline {
 namespace {
 
 constexpr int language_width = 100;  // columns of tables of language models, if not on a terminal
+
+// Throws UsageError unless there are two schedules on one number of devices.
+void check_two(std::size_t schedules, const Setting& setting) {
+  if (setting.device_counts.size() > 1) {
+    throw UsageError(fmt::format(
+        "--why puts two schedules on one number of devices side by side, but there are {} numbers",
+        setting.device_counts.size()));
+  }
+  if (schedules == 2) return;
+  throw UsageError(fmt::format(
+      "--why puts two schedules side by side, but there {} {}; give --schedule 1f1b,zb_h1",
+      schedules == 1 ? "is" : "are", schedules));
+}
+
+// Empty: those that fit.
+std::vector<std::string> shown_columns(const CompareFlags& flags) {
+  if (!flags.columns.empty()) return parse_comparison_columns(flags.columns);
+  return flags.full ? parse_comparison_columns("all") : std::vector<std::string>{};
+}
 
 }  // namespace
 
@@ -49,18 +78,81 @@ void add_compare_table_flags(Flags command, CompareFlags& flags) {
             "or two");
 }
 
-ComparisonView view_of(const CompareFlags& flags, const Setting& setting) {
-  const Model& model = setting.model;
+ComparisonQuestion comparison_question(const CompareFlags& flags,
+                                       const std::function<void(const Setting&)>& check) {
+  ComparisonQuestion question;
+  if (!flags.within.empty()) question.within = parse_within(flags.within, "--within");
+  question.scenarios = scenarios_of(flags.perturbations, compare_scenarios, false);
+  const bool uncertain = !question.scenarios.perturbation.none();
+  question.setting = request_of(flags.common);
+  question.setting.replicas_vary = uncertain;
+  question.schedules = all_schedules(flags.common);
+  question.why = why_order(flags.why);
+  question.by = parse_rank_by(flags.by, "--by", uncertain);
+  if (!flags.within.empty() && question.by != RankBy{}) {
+    throw UsageError(fmt::format(
+        "--within has nothing to apply to, since {} ranks the schedules, whatever memory they take; "
+        "give --by time, or leave it out",
+        name(question.by)));
+  }
+  question.budget = typed_budget(flags.common);
+  question.workers = flags.jobs;
+  question.keep = question.why ? Keep::spans : Keep::facts;
+  question.changes = !flags.no_changes;
+  question.check = [&flags, check, why = question.why.has_value(),
+                    schedules = question.schedules.size()](const Setting& setting) {
+    if (why) check_two(schedules, setting);
+    if (check) check(setting);
+    shown_columns(flags);
+    budget_of(flags.common, setting.model);
+  };
+  return question;
+}
+
+ComparisonView view_of(const CompareFlags& flags, const Comparison& found) {
+  const Model& model = found.setting.model;
   ComparisonView view;
   view.width = model.tokens > 0 ? text_width_or(language_width) : text_width();
-  view.budget = budget_of(flags.common, model);
+  view.budget = typed_budget(flags.common);
   view.top = flags.full ? 0 : as_size(flags.top);
-  const std::vector<std::string> all = parse_comparison_columns("all");
-  if (flags.full) view.columns = all;
-  if (!flags.columns.empty()) view.columns = parse_comparison_columns(flags.columns);
-  view.known_only = view.columns == all;
-  view.sweep = setting.device_counts.size() > 1;
-  return view;
+  view.columns = shown_columns(flags);
+  view.known_only = view.columns == parse_comparison_columns("all");
+  view.sweep = found.sweep();
+  view.by = parse_rank_by(flags.by, "--by", !found.uncertain.empty());
+  return with_rows(std::move(view), found);
+}
+
+std::vector<std::string> notes_of(const CompareFlags& flags, const Comparison& found) {
+  return compared_notes(found, view_of(flags, found), read_as_notes(flags.common.schedules));
+}
+
+// Values that a row has of its own are said by it.
+std::vector<std::string> row_commands(const CompareFlags& flags, const Comparison& found) {
+  const bool sweep = found.sweep();
+  const std::string typed =
+      typed_setting(flags.common, flags.all_flags, {SettingOf::ranks, SettingOf::row},
+                    sweep ? std::vector<std::string>{} : std::vector<std::string>{"devices"});
+  std::vector<std::string> commands;
+  for (const Row& row : found.rows) {
+    std::string command =
+        fmt::format("stageline simulate {} --schedule {}", typed, shell_word(row.schedule));
+    if (sweep) command += fmt::format(" --devices {}", row.asked.device_count());
+    if (!flags.common.texts("partition").empty()) {
+      command += " --partition " + shell_word(row.asked.cut_asked());
+    }
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+std::string comparison_json(const CompareFlags& flags, const Comparison& found) {
+  return rows_json(found.setting, found.rows, typed_budget(flags.common),
+                   {found.uncertain, found.both, &found.ways});
+}
+
+Page comparison_page(const CompareFlags& flags, const Comparison& found) {
+  return compared_page(found, view_of(flags, found), row_commands(flags, found),
+                       notes_of(flags, found));
 }
 
 }  // namespace stageline

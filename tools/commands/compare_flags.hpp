@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "tools/answers/compared.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/perturbation_flags.hpp"
 #include "tools/commands/svg_flags.hpp"
+#include "tools/report/page/page.hpp"
 #include "tools/report/text/comparison.hpp"
 
 namespace stageline {
@@ -36,7 +39,21 @@ void add_compare_flags(Flags command, CompareFlags& flags);
 /// --columns and --no-changes.
 void add_compare_table_flags(Flags command, CompareFlags& flags);
 
-/// What is shown of the rows, without their scenarios and cuts.
-ComparisonView view_of(const CompareFlags& flags, const Setting& setting);
+/// The flags as values. `check`: what else the command refuses of the setting; may be null.
+ComparisonQuestion comparison_question(const CompareFlags& flags,
+                                       const std::function<void(const Setting&)>& check);
+
+/// What is shown of the rows.
+ComparisonView view_of(const CompareFlags& flags, const Comparison& found);
+
+/// What must be known to read the rows, each once.
+std::vector<std::string> notes_of(const CompareFlags& flags, const Comparison& found);
+
+/// By row, the command that simulates it.
+std::vector<std::string> row_commands(const CompareFlags& flags, const Comparison& found);
+
+/// The rows as JSON, and the page.
+std::string comparison_json(const CompareFlags& flags, const Comparison& found);
+Page comparison_page(const CompareFlags& flags, const Comparison& found);
 
 }  // namespace stageline

@@ -6,9 +6,10 @@
 #include <memory>
 
 #include "cost_models/batch.hpp"
-#include "tools/base/files.hpp"
+#include "tools/base/text.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/report/text/costs.hpp"
 
@@ -75,18 +76,21 @@ void costs(const CostsFlags& flags) {
   const Opened first = open_first(flags.common);
   const CostsBy by = flags.by == "kind" ? CostsBy::kind : CostsBy::layer;
   const CostsOptions options{by, flags.top, colour_wanted(), flags.common.quiet, text_width()};
-  const std::string& json = flags.common.json;
+  Forms forms;
   if (flags.against.empty()) {
-    if (!json.empty()) write_file(json, costs_json(first.model, first.sizes, by));
-    if (json != "-") print_wrapped(costs_report(first.model, first.sizes, options));
+    forms.json = [&] { return costs_json(first.model, first.sizes, by); };
+    forms.text = [&] {
+      return wrapped(costs_report(first.model, first.sizes, options), options.width);
+    };
+    deliver({flags.common.json}, forms);
     return;
   }
   const Brought second = open_second(flags, first.model.batch);
-  if (!json.empty()) {
-    write_file(json, against_json(first.model, second.model, second.notes, by));
-  }
-  if (json == "-") return;
-  print_wrapped(against_report(first.model, second.model, second.notes, options));
+  forms.json = [&] { return against_json(first.model, second.model, second.notes, by); };
+  forms.text = [&] {
+    return wrapped(against_report(first.model, second.model, second.notes, options), options.width);
+  };
+  deliver({flags.common.json}, forms);
 }
 
 void add_costs(Flags command) {

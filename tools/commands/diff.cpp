@@ -3,21 +3,15 @@
 
 #include <memory>
 
-#include "sim/analysis/kind_times.hpp"
 #include "sim/base/errors.hpp"
-#include "sim/deadlock.hpp"
-#include "tools/base/files.hpp"
-#include "tools/base/provenance.hpp"
+#include "tools/answers/program_diff.hpp"
+#include "tools/base/text.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/terminal.hpp"
-#include "tools/compare/overlay.hpp"
-#include "tools/inputs/inputs.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
-#include "tools/planner/cuts/cut_search.hpp"
 #include "tools/report/text/diff.hpp"
-#include "tools/study/study.hpp"
-#include "traces/traces.hpp"
 
 namespace stageline {
 namespace {
@@ -35,15 +29,8 @@ struct DiffFlags {
   bool quiet = false;
 };
 
-// A program or a run.
-struct Side {
-  DiffSide compared;
-  std::optional<Recording> run;
-  bool program_file = false;
-};
-
-Side read_side(const std::vector<Content>& files, bool quiet) {
-  Side side;
+DiffedSide read_side(const std::vector<Content>& files, bool quiet) {
+  DiffedSide side;
   if (files.size() == 1 && files[0].format == nullptr) {
     side.compared.name = files[0].named.file;
     side.compared.program = read_valid_program(files[0].named.file, quiet);
@@ -65,7 +52,7 @@ std::vector<Content> read_both(const std::vector<std::string>& files) {
   return contents;
 }
 
-std::vector<Side> read_sides(const DiffFlags& flags) {
+std::vector<DiffedSide> read_sides(const DiffFlags& flags) {
   std::vector<std::vector<Content>> sides = sides_of(read_both(flags.files));
   if (!flags.second.empty()) sides.push_back(read_both(flags.second));
   if (sides.size() != 2) {
@@ -75,81 +62,6 @@ std::vector<Side> read_sides(const DiffFlags& flags) {
         sides.size() == 1 ? "is" : "are", sides.size()));
   }
   return {read_side(sides[0], flags.quiet), read_side(sides[1], flags.quiet)};
-}
-
-SideTimes times_of(const Recording& run) {
-  return {makespan(run.timeline), steady_step(run), run.timeline.devices, busy_of(run.timeline)};
-}
-
-class Pricer {
- public:
-  explicit Pricer(const DiffFlags& flags) : flags_(flags) {
-    ClusterRequest request;
-    request.cluster = flags.cluster;
-    if (!flags.link.empty()) request.link = parse_link(flags.link);
-    request.priced_for = priced_device(flags.trace);
-    choice_ = choose_cluster(request);
-    if (flags.trace.empty()) return;
-    TraceRequest trace{flags.trace, flags.microbatch_size, flags.profile_batch, {}};
-    if (choice_.fixed) trace.more_kinds = choice_.fixed->kinds;
-    model_ = cut_by_layout(open_trace(trace), flags.partition);
-  }
-
-  std::string costs() const {
-    return model_ ? fmt::format("{} ({})", model_->name, origin_of(model_->provenance))
-                  : "every stage alike, F = I = W = 1 ms";
-  }
-
-  // Empty for a program that cannot be simulated; `why` then gets the reason.
-  std::optional<SideTimes> price(const Side& side, std::vector<std::string>& why) const {
-    const Program& program = *side.compared.program;
-    Case asked;
-    asked.model = model_ ? *model_ : uniform_model(fmt::format("layers={}", program.stages()));
-    asked.cluster = cluster_of(choice_, static_cast<int>(program.devices.size()));
-    asked.program = program;
-    asked.partition = partition_text(flags_.partition);
-    asked.microbatches = program.microbatches;
-    try {
-      const Outcome outcome = study(with_searched_cut(asked));
-      return SideTimes{outcome.metrics.makespan, outcome.step_time, program.devices,
-                       busy_of(outcome.timeline)};
-    } catch (const Deadlock& deadlock) {
-      why.push_back(fmt::format("{}: {}", side.compared.name, deadlock.what()));
-    } catch (const ProgramError& error) {
-      why.push_back(fmt::format("{} is not simulated: {}", side.compared.name, error.what()));
-    } catch (const UsageError& error) {
-      why.push_back(fmt::format("{} is not simulated: {}", side.compared.name, error.what()));
-    }
-    return {};
-  }
-
- private:
-  const DiffFlags& flags_;
-  ClusterChoice choice_;
-  std::optional<Model> model_;
-};
-
-void price(const DiffFlags& flags, const std::vector<Side>& sides, DiffReport& report) {
-  const bool priced = !flags.trace.empty() || (sides[0].program_file && sides[1].program_file);
-  const bool can = sides[0].compared.program && sides[1].compared.program;
-  if (priced && can) {
-    const Pricer pricer(flags);
-    report.costs = pricer.costs();
-    report.first = pricer.price(sides[0], report.untimed);
-    report.second = pricer.price(sides[1], report.untimed);
-    return;
-  }
-  if (priced) {
-    throw UsageError(
-        fmt::format("--trace prices programs, and {} is a timeline with times of its "
-                    "own; leave --trace out",
-                    sides[sides[0].compared.program ? 1 : 0].compared.name));
-  }
-  report.costs = "each timeline's own";
-  if (sides[0].run) report.first = times_of(*sides[0].run);
-  if (sides[1].run) report.second = times_of(*sides[1].run);
-  if (report.first && report.second) return;
-  report.untimed.emplace_back("a program has no times of its own; --trace prices it");
 }
 
 void check_flags(const DiffFlags& flags) {
@@ -163,26 +75,19 @@ void check_flags(const DiffFlags& flags) {
 
 int run(const DiffFlags& flags) {
   check_flags(flags);
-  const std::vector<Side> sides = read_sides(flags);
-  DiffReport report;
-  report.first_name = sides[0].compared.name;
-  report.second_name = sides[1].compared.name;
-  report.diff = diff_of(sides[0].compared, sides[1].compared);
-  report.notes = report.diff.notes;
-  price(flags, sides, report);
-  for (const Side& side : sides) {
-    if (!side.run) continue;
-    for (const std::string& note : side.run->notes) {
-      report.notes.push_back(fmt::format("{}: {}", side.compared.name, note));
-    }
-  }
-  if (!flags.json.empty()) write_file(flags.json, diff_json(report));
-  if (flags.json != "-") {
-    print_wrapped(diff_text(report, text_width()));
-    if (!flags.quiet) {
-      for (const std::string& note : report.notes) print_wrapped("note: " + note + "\n");
-    }
-  }
+  const std::vector<DiffedSide> sides = read_sides(flags);
+  const DiffReport report =
+      answer(DiffQuestion{sides[0],
+                          sides[1],
+                          {flags.trace, flags.cluster, flags.link, flags.partition,
+                           flags.profile_batch, flags.microbatch_size}});
+  Forms forms;
+  forms.json = [&] { return diff_json(report); };
+  forms.text = [&] {
+    return wrapped(diff_text(report, text_width()) + (flags.quiet ? "" : note_lines(report.notes)),
+                   text_width());
+  };
+  deliver({flags.json}, forms);
   return report.diff.equal() ? 0 : 1;
 }
 

@@ -7,21 +7,20 @@
 
 #include "schedulers/aliases.hpp"
 #include "sim/base/errors.hpp"
+#include "tools/answers/drawn.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/html_flag.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
-#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/outcome_page.hpp"
-#include "tools/report/text/space_time.hpp"
+#include "tools/report/text/drawn.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
-#include "tools/report/timeline/weights.hpp"
-#include "tools/study/figures/notes.hpp"
 
 namespace stageline {
 namespace {
@@ -38,13 +37,6 @@ struct DrawFlags {
   bool full = false;
 };
 
-// The schedules to draw with their results, in the order of the command line.
-struct Drawn {
-  Setting setting;
-  std::vector<Case> asked;
-  std::vector<Outcome> outcomes;
-};
-
 Time time_of_flag(const char* flag, const std::string& text) {
   try {
     return parse_time(text);
@@ -55,7 +47,7 @@ Time time_of_flag(const char* flag, const std::string& text) {
 
 // By default one schedule has all panels (with degrees beside the pipeline its memory by category),
 // and several have their timelines.
-DrawingView view_of(const DrawFlags& flags, const Drawn& drawn) {
+DrawingView view_of(const DrawFlags& flags, const DrawingAnswer& drawn) {
   DrawingView view;
   const auto wanted = [&](const char* name) {
     return std::find(flags.panels.begin(), flags.panels.end(), name) != flags.panels.end();
@@ -89,35 +81,30 @@ void check_flags(const DrawFlags& flags) {
   }
 }
 
-Drawn drawn_of(const DrawFlags& flags) {
+DrawingAnswer drawn_of(const DrawFlags& flags) {
   const CommonFlags& common = flags.common;
-  const SettingRequest request = request_of(common);
-  Drawn drawn{read_setting(request), {}, {}};
-  check_one_count(drawn.setting, "draw");
-  const std::vector<ScheduleSpec> schedules =
-      common.schedules.empty() ? std::vector{one_schedule(common)} : all_schedules(common);
-  if (schedules.size() > 1) {
+  DrawingQuestion question{{request_of(common)}};
+  if (!common.schedules.empty()) question.schedules = all_schedules(common);
+  question.check = [&](const Setting& setting) {
+    check_one_count(setting, "draw");
+    if (question.schedules.size() < 2) return;
     for (const auto& [file, name] :
          {std::pair{&common.json, "--json"}, std::pair{&flags.chrome, "--chrome"}}) {
       if (file->empty()) continue;
       throw UsageError(
           fmt::format("{} takes one schedule, and {} were named; --svg, --pdf, --png, --html "
                       "and the text show several",
-                      name, schedules.size()));
+                      name, question.schedules.size()));
     }
-  }
-  for (const ScheduleSpec& schedule : schedules) {
-    drawn.asked.push_back(
-        searched_case(request, drawn.setting, schedule, drawn.setting.device_counts.front()));
-    drawn.outcomes.push_back(study(drawn.asked.back(), Curves::all));
-  }
+  };
+  DrawingAnswer drawn = answer(question);
   for (const std::string& note : read_as_notes(common.schedules)) {
     if (!common.quiet) show(stderr, "note: {}\n", note);
   }
   return drawn;
 }
 
-std::string picture_of(const DrawFlags& flags, const Drawn& drawn) {
+std::string picture_of(const DrawFlags& flags, const DrawingAnswer& drawn) {
   const SvgOptions options = svg_options(flags.svg);
   const DrawingView view = view_of(flags, drawn);
   return drawn.outcomes.size() == 1
@@ -125,70 +112,33 @@ std::string picture_of(const DrawFlags& flags, const Drawn& drawn) {
              : svg(drawings_of(drawn.setting, drawn.asked, drawn.outcomes), options, view);
 }
 
-// Several schedules have columns of the same time.
-void print_text(const DrawFlags& flags, const Drawn& drawn) {
-  const int columns = flags.columns > 0 ? flags.columns : figure_columns();
-  FigureOptions options{Time{}, columns, colour_wanted()};
-  const bool several = drawn.outcomes.size() > 1;
-  Time longest{};
-  for (const Outcome& outcome : drawn.outcomes) {
-    longest = std::max(longest, makespan(outcome.timeline));
-  }
-  if (several) options.tick = std::max(Time{1}, (longest + Time{columns - 1}) / columns);
-  for (const Outcome& outcome : drawn.outcomes) {
-    if (several) print_wrapped(fmt::format("{} · {}\n", outcome.schedule, run_words(outcome)));
-    show("{}{}", space_time(outcome.timeline, options, flags.full),
-         held_figure(outcome.program, outcome.timeline, outcome.versions, options));
-    if (several && !flags.common.quiet) print_wrapped(held_legend(outcome.versions));
-  }
-  if (flags.common.quiet) return;
-  std::vector<const Timeline*> timelines;
-  for (const Outcome& outcome : drawn.outcomes) timelines.push_back(&outcome.timeline);
-  print_wrapped(space_time_legend(timelines) + "\n" +
-                (several ? "" : held_legend(drawn.outcomes[0].versions)));
-  std::vector<std::string> said = notes(drawn.setting);
-  for (std::size_t i = 0; i < drawn.outcomes.size(); ++i) {
-    for (const std::string& note : stream_notes(drawn.asked[i], drawn.outcomes[i])) {
-      if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
-    }
-  }
-  print_notes(said);
-}
-
 void draw(const DrawFlags& flags) {
   const CommonFlags& common = flags.common;
   check_flags(flags);
-  const std::vector<OutputFile> pictures = picture_files(flags.svg);
-  std::vector<OutputFile> files{{"--json", common.json}};
-  files.insert(files.end(), pictures.begin(), pictures.end());
-  files.push_back({"--chrome", flags.chrome});
-  files.push_back({"--html", flags.html});
-  const bool silent = to_stdout(files) || common.quiet;
-  const Drawn drawn = drawn_of(flags);
-  if (!common.json.empty()) {
-    write_file(common.json,
-               outcome_json(drawn.setting, drawn.asked[0], drawn.outcomes[0], /*timeline=*/true));
-  }
+  const Outputs outputs{
+      common.json, flags.svg, flags.html, common.quiet, {{"--chrome", flags.chrome}}};
+  const bool silent = is_silent(outputs) || common.quiet;
+  const DrawingAnswer drawn = drawn_of(flags);
+  Forms forms;
+  forms.json = [&] {
+    return outcome_json(drawn.setting, drawn.asked[0], drawn.outcomes[0], /*timeline=*/true);
+  };
+  forms.svg = [&](const SvgOptions&) { return picture_of(flags, drawn); };
+  forms.page = [&] { return page_of(drawn.setting, drawn.asked, drawn.outcomes); };
   if (!any_picture(flags.svg) && flags.chrome.empty() && flags.html.empty()) {
-    if (common.json != "-") print_text(flags, drawn);
-    return;
+    const int columns = flags.columns > 0 ? flags.columns : figure_columns();
+    forms.text = [&, columns] {
+      return drawn_text(drawn, {text_width(), columns, colour_wanted(), flags.full, common.quiet});
+    };
+    forms.notes = [&] { return drawn_notes(drawn); };
   }
-  if (any_picture(flags.svg)) {
-    write_pictures(flags.svg, picture_of(flags, drawn));
-    for (const OutputFile& one : pictures) {
-      if (!silent && !one.file.empty()) show("wrote {}\n", one.file);
-    }
-  }
-  if (!flags.html.empty()) {
-    write_page(flags.html, page_of(drawn.setting, drawn.asked, drawn.outcomes));
-    if (!silent) show("wrote {}\n", flags.html);
-  }
-  if (!flags.chrome.empty()) {
-    write_file(flags.chrome,
-               chrome_trace(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0])));
-    if (!silent) {
-      show("wrote {} (open it at https://ui.perfetto.dev or chrome://tracing)\n", flags.chrome);
-    }
+  forms.wrote = {"--svg", "--pdf", "--png", "--html"};
+  deliver(outputs, forms);
+  if (flags.chrome.empty()) return;
+  write_file(flags.chrome,
+             chrome_trace(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0])));
+  if (!silent) {
+    show("wrote {} (open it at https://ui.perfetto.dev or chrome://tracing)\n", flags.chrome);
   }
 }
 

@@ -8,17 +8,15 @@
 #include "schedulers/aliases.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/numbers.hpp"
-#include "tools/base/files.hpp"
+#include "tools/answers/hybrid_run.hpp"
+#include "tools/base/text.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
-#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/json/outcome.hpp"
-#include "tools/report/text/heading.hpp"
 #include "tools/report/text/hybrid.hpp"
-#include "tools/study/figures/notes.hpp"
-#include "tools/study/hybrid.hpp"
 
 namespace stageline {
 namespace {
@@ -79,71 +77,65 @@ PipelinedShare share_of(const HybridFlags& flags) {
 constexpr const char* paper_schedule = "stale_weights:mapping=paired";
 constexpr int paper_devices = 2;
 
-// The usual heading with iterations in the place of steps.
-std::string iterations_heading(const Setting& setting, const Case& asked, PipelinedShare share) {
-  const std::size_t devices = asked.cluster.devices.size();
-  return model_line(setting) +
-         fmt::format("{} device{}{} · {} iterations{} · cut: {}\n", devices,
-                     devices == 1 ? "" : "s", of_cluster(setting, asked), share.all,
-                     of_samples(setting.model.batch, setting.model.sample), asked.partition);
-}
-
-int run_hybrid(const HybridFlags& flags) {
-  check_pictures(flags.svg);
-  const bool silent = to_stdout(flags.common.json, flags.svg);
-  const PipelinedShare share = share_of(flags);
-  if (flags.common.given("microbatches") || flags.common.given("steps")) {
+HybridQuestion question_of(const HybridFlags& flags) {
+  const CommonFlags& common = flags.common;
+  HybridQuestion question{{}, share_of(flags)};
+  if (common.given("microbatches") || common.given("steps")) {
     throw UsageError(
         "hybrid counts --iterations of one mini-batch each; leave out --microbatches and --steps");
   }
-  SettingRequest request = request_of(flags.common);
-  const bool as_the_paper = flags.common.schedules.empty();
-  if (as_the_paper && request.devices.empty() && request.cluster.cluster.empty()) {
-    request.devices = {paper_devices};
+  question.setting = request_of(common);
+  const bool as_the_paper = common.schedules.empty();
+  if (as_the_paper && question.setting.devices.empty() &&
+      question.setting.cluster.cluster.empty()) {
+    question.setting.devices = {paper_devices};
   }
-  Setting setting = read_setting(request);
-  check_one_count(setting, "hybrid");
-  const ScheduleSpec schedule =
-      as_the_paper ? parse_schedules(paper_schedule).front() : one_schedule(flags.common);
-  const Case asked = searched_case(request, setting, schedule, setting.device_counts.front());
-  add_notes_on_unread(flags.common, "hybrid", Shows::time, setting);
-  for (std::string& note : setting_notes(asked)) setting.notes.push_back(std::move(note));
-  const std::optional<HybridStudy> study = hybrid_study(asked, share, 20);
-  if (!study) {
+  question.schedules = {as_the_paper ? parse_schedules(paper_schedule).front()
+                                     : one_schedule(common)};
+  question.check = [](const Setting& setting) { check_one_count(setting, "hybrid"); };
+  question.notes = notes_on_unread(common, "hybrid", Shows::time);
+  return question;
+}
+
+std::vector<std::string> notes_of(const HybridFlags& flags, const HybridAnswer& answered) {
+  std::vector<std::string> said{
+      "weights are stale while pipelined and exact afterwards; what that does to the accuracy is "
+      "not simulated: train it with `stageline-train`, and put the logs side by side with "
+      "`stageline time-to-accuracy`"};
+  const Scheduler& scheduler = *answered.asked.spec.scheduler;
+  if (has_rebuilt_rules(scheduler)) {
+    said.push_back(
+        fmt::format("the rules of {} are rebuilt, not quoted from its paper", scheduler.name));
+  }
+  for (const std::string& note : read_as_notes(flags.common.schedules)) said.push_back(note);
+  for (const std::string& note : notes(answered.setting)) said.push_back(note);
+  return said;
+}
+
+int run_hybrid(const HybridFlags& flags) {
+  const CommonFlags& common = flags.common;
+  const Outputs outputs{common.json, flags.svg, {}, common.quiet};
+  check_outputs(outputs);
+  const HybridAnswer answered = answer(question_of(flags));
+  Forms forms;
+  if (!answered.found) {
     const std::string reason = "no order of rounds repeats exactly, so no long run can be derived";
-    if (!flags.common.json.empty()) {
-      write_file(flags.common.json, unanswered_json(asked, reason));
-    }
-    if (flags.common.json != "-") {
-      print_wrapped(fmt::format("{}: {}\n", spelled(asked.spec), reason));
-    }
+    forms.json = [&] { return unanswered_json(answered.asked, reason); };
+    forms.text = [&] {
+      return wrapped(fmt::format("{}: {}\n", spelled(answered.asked.spec), reason), text_width());
+    };
+    deliver({common.json}, forms);
     return 1;
   }
-  if (!flags.common.json.empty()) write_file(flags.common.json, hybrid_json(asked, *study));
-  const Chart chart = hybrid_chart(setting, asked, *study);
-  if (any_picture(flags.svg)) write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
-  if (silent) return 0;
-  if (!flags.common.quiet) {
-    print_wrapped(iterations_heading(setting, asked, share) + "\n");
-  }
-  Chart curve = chart;  // what stands above and below it is said anyway
-  curve.title = curve.subtitle = "";
-  curve.footnotes.clear();
-  print_wrapped(hybrid_summary(asked, *study));
-  show("\n{}\n{}", hybrid_table(*study, text_width()), chart_text(curve, text_width_up_to(76), 12));
-  if (flags.common.quiet) return 0;
-  print_wrapped(
-      "\nnote: weights are stale while pipelined and exact afterwards; what that does to the "
-      "accuracy is not simulated: train it with `stageline-train`, and put the logs side by side "
-      "with `stageline time-to-accuracy`\n");
-  if (has_rebuilt_rules(*asked.spec.scheduler)) {
-    print_wrapped(fmt::format("note: the rules of {} are rebuilt, not quoted from its paper\n",
-                              asked.spec.scheduler->name));
-  }
-  for (const std::string& note : read_as_notes(flags.common.schedules)) {
-    print_wrapped("note: " + note + "\n");
-  }
-  for (const std::string& note : notes(setting)) print_wrapped("note: " + note + "\n");
+  forms.json = [&] { return hybrid_json(answered.asked, *answered.found); };
+  forms.svg = [&](const SvgOptions& options) {
+    return chart_svg(hybrid_chart(answered.setting, answered.asked, *answered.found), options);
+  };
+  forms.text = [&] {
+    return hybrid_text(answered, text_width(), text_width_up_to(76), common.quiet);
+  };
+  forms.notes = [&] { return notes_of(flags, answered); };
+  deliver(outputs, forms);
   return 0;
 }
 

@@ -2,25 +2,21 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "sim/base/errors.hpp"
-#include "tools/base/files.hpp"
-#include "tools/base/json.hpp"
+#include "tools/answers/shortest.hpp"
 #include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/progress_line.hpp"
-#include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/inputs/program_files.hpp"
-#include "tools/planner/cuts/searched_case.hpp"
-#include "tools/report/text/heading.hpp"
+#include "tools/report/text/optimal.hpp"
 #include "tools/report/text/plan.hpp"
-#include "tools/study/figures/notes.hpp"
-#include "tools/study/optimal.hpp"
 
 namespace stageline {
 namespace {
@@ -52,40 +48,6 @@ ScheduleSpec spec_of(const OptimalFlags& flags) {
       .front();
 }
 
-Json json_of(const Setting& setting, const Optimal& found) {
-  Json result;
-  result["model"] = setting.model.name;
-  result["cluster"] = found.asked.cluster.name;
-  result["devices"] = found.asked.cluster.devices.size();
-  result["microbatches"] = found.asked.microbatches;
-  result["limit"] = found.limit.empty() ? Json(nullptr) : Json(found.limit);
-  result["goal"] = found.for_span ? "span" : "makespan";
-  put_time(result, "value", found.value);
-  put_time(result, "bound", found.bound);
-  result["gap"] = found.gap();
-  result["optimal"] = found.is_proved();
-  result["found_by"] = found.found_by;
-  result["bound_by"] = found.bound_by;
-  result["states"] = found.states;
-  result["stopped"] = found.is_stopped;
-  put_time(result, "step", found.outcome.step_time);
-  result["program"] = print(found.outcome.program);
-  result["notes"] = notes(setting);
-  return result;
-}
-
-std::string report(const Optimal& found) {
-  std::string text =
-      fmt::format("{}: {}\n", found.for_span ? "longest device span" : "makespan without updates",
-                  in_words(found));
-  text += fmt::format("order: by {}\n", found.found_by);
-  text += fmt::format("bound: {}, {}\n", print(found.bound), found.bound_by);
-  if (found.states > 0) text += fmt::format("branch and bound: {} states\n", found.states);
-  if (found.is_stopped) text += "stopped before it was proved; --time gives it longer\n";
-  text += fmt::format("step: {}\n", print(found.outcome.step_time));
-  return text;
-}
-
 // "best 63.00 ms · bound 61.00 ms, 3.3 % below · 1 204 224 states · at most 48 s left"
 std::string words_of(const BranchKnown& known, Time left) {
   const double gap = 1 - to_seconds(known.bound) / std::max(1e-12, to_seconds(known.best));
@@ -94,42 +56,44 @@ std::string words_of(const BranchKnown& known, Time left) {
                      in_short(std::max(0.0, to_seconds(left))));
 }
 
+OptimalQuestion question_of(const OptimalFlags& flags) {
+  OptimalQuestion question;
+  question.schedules = {spec_of(flags)};
+  question.most = allowed(flags.time);
+  question.setting = request_of(flags.common);
+  question.check = [](const Setting& setting) { check_one_count(setting, "optimal"); };
+  return question;
+}
+
+OptimalAnswer searched(const OptimalQuestion& question, bool quiet) {
+  ProgressLine line(!quiet);
+  return answer(question,
+                {&catch_signals(SecondSignal::ignored), [&](const BranchKnown& known, Time left) {
+                   line.show([&] { return words_of(known, left); });
+                 }});
+}
+
 int run_optimal(const OptimalFlags& flags) {
-  const bool silent = to_stdout({{"--out", flags.out}, {"--json", flags.common.json}});
-  const ScheduleSpec spec = spec_of(flags);
-  const Time most = allowed(flags.time);
-  const SettingRequest request = request_of(flags.common);
-  Setting setting = read_setting(request);
-  check_one_count(setting, "optimal");
-  const Case asked = searched_case(request, setting, spec, setting.device_counts.front());
-  const std::atomic<bool>& is_interrupted = catch_signals(SecondSignal::ignored);
-  const auto begin = std::chrono::steady_clock::now();
-  ProgressLine line(!flags.common.quiet);
-  const Optimal found = optimal(asked, [&](const BranchKnown& known) {
-    const auto left = most - (std::chrono::steady_clock::now() - begin);
-    line.show([&] { return words_of(known, left); });
-    return is_interrupted || left <= left.zero();
-  });
-  line.clear();
-  for (std::string& note : setting_notes(found.asked, found.outcome)) {
-    setting.notes.push_back(std::move(note));
-  }
-  const int answer = is_interrupted ? exit_code_after_signal() : 0;
+  const bool quiet = flags.common.quiet;
+  const Outputs outputs{flags.common.json, {}, {}, quiet, {{"--out", flags.out}}};
+  to_stdout({{"--out", flags.out}, {"--json", outputs.json}});  // refuses both
+  const OptimalAnswer answered = searched(question_of(flags), quiet);
+  const int code = catch_signals(SecondSignal::ignored) ? exit_code_after_signal() : 0;
   if (!flags.out.empty()) {
-    parse_program_format("slp").write({flags.out, found.outcome.program});
+    parse_program_format("slp").write({flags.out, answered.found.outcome.program});
   }
-  if (!flags.common.json.empty()) write_file(flags.common.json, json_of(setting, found).text());
-  if (silent) return answer;
-  if (!flags.common.quiet) print_wrapped(heading(setting, found.asked) + "\n");
-  print_wrapped(report(found));
-  if (!flags.out.empty() && !flags.common.quiet) {
-    print_wrapped(
-        fmt::format("\nwritten to {}; simulate and draw take it by --program\n", flags.out));
-  }
-  if (!flags.common.quiet) {
-    for (const std::string& note : notes(setting)) print_wrapped(fmt::format("note: {}\n", note));
-  }
-  return answer;
+  Forms forms;
+  forms.json = [&] { return optimal_json(answered); };
+  forms.text = [&] {
+    std::string text = optimal_text(answered, quiet);
+    if (quiet) return wrapped(text, text_width());
+    if (!flags.out.empty()) {
+      text += fmt::format("\nwritten to {}; simulate and draw take it by --program\n", flags.out);
+    }
+    return wrapped(text + note_lines(notes(answered.setting)), text_width());
+  };
+  deliver(outputs, forms);
+  return code;
 }
 
 void add_optimal(Flags command) {

@@ -4,8 +4,9 @@
 #include <memory>
 
 #include "sim/base/errors.hpp"
-#include "tools/base/files.hpp"
+#include "tools/base/text.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/html_flag.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
@@ -46,19 +47,19 @@ Overlay overlay(const OverlayFlags& flags) {
 }
 
 void run(const OverlayFlags& flags) {
-  check_pictures(flags.svg);
-  const bool silent = to_stdout(flags.json, flags.svg, flags.html);
+  const Outputs outputs{flags.json, flags.svg, flags.html, flags.quiet};
+  check_outputs(outputs);
   const Overlay found = overlay(flags);
-  if (any_picture(flags.svg)) {
-    write_pictures(flags.svg, overlay_svg(found, svg_options(flags.svg)));
-  }
-  if (!flags.html.empty()) write_page(flags.html, overlay_page(found));
-  if (!flags.json.empty()) write_file(flags.json, overlay_json(found));
-  if (silent) return;
-  print_wrapped(overlay_text(found, flags.top, text_width()));
-  if (flags.quiet) return;
-  for (const std::string& note : found.notes) print_wrapped("note: " + note + "\n");
-  if (!flags.html.empty()) show("wrote {}\n", flags.html);
+  Forms forms;
+  forms.json = [&] { return overlay_json(found); };
+  forms.svg = [&](const SvgOptions& options) { return overlay_svg(found, options); };
+  forms.page = [&] { return overlay_page(found); };
+  forms.text = [&] {
+    const std::string notes = flags.quiet ? "" : note_lines(found.notes);
+    return wrapped(overlay_text(found, flags.top, text_width()) + notes, text_width());
+  };
+  forms.wrote = {"--html"};
+  deliver(outputs, forms);
 }
 
 void add_overlay(Flags command) {

@@ -7,8 +7,8 @@
 
 #include "sim/base/errors.hpp"
 #include "tools/base/check_point.hpp"
-#include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/progress_line.hpp"
 #include "tools/commands/svg_flags.hpp"
@@ -60,8 +60,8 @@ PhaseMap drawn_map(PhaseRequest request, bool quiet) {
 }
 
 int run_phase(const PhaseFlags& flags) {
-  check_pictures(flags.svg);
-  const bool silent = to_stdout(flags.json, flags.svg);
+  const Outputs outputs{flags.json, flags.svg, {}, flags.quiet};
+  check_outputs(outputs);
   PhaseRequest request;
   request.fixed = words_of(flags.settings);
   request.fixed.push_back({"trace", flags.settings.common.trace()});
@@ -70,22 +70,22 @@ int run_phase(const PhaseFlags& flags) {
   request.schedules = schedules_of(flags);
   request.threads = flags.threads;
   request.exhaustive = flags.exhaustive;
-  PhaseMap map = drawn_map(std::move(request), flags.quiet);
-  if (!flags.json.empty()) write_file(flags.json, phase_json(map).text());
-  if (any_picture(flags.svg))
-    write_pictures(flags.svg, phase_svg(map.chart, svg_options(flags.svg)));
-  const int answer = map.partial ? exit_code_after_signal() : map.any ? 0 : 1;
-  if (silent) return answer;
-  if (flags.quiet) {
-    map.chart.title.clear();
-    map.chart.subtitle.clear();
-    map.chart.footnotes.clear();
-  }
-  fmt::print("{}", phase_text(map.chart, text_width_up_to(map_columns), map_rows));
-  for (const OutputFile& one : picture_files(flags.svg)) {
-    if (!one.file.empty() && !flags.quiet) fmt::print("wrote {}\n", one.file);
-  }
-  return answer;
+  const PhaseMap map = drawn_map(std::move(request), flags.quiet);
+  Forms forms;
+  forms.json = [&] { return phase_json(map).text(); };
+  forms.svg = [&](const SvgOptions& options) { return phase_svg(map.chart, options); };
+  forms.text = [&] {
+    PhaseChart chart = map.chart;
+    if (flags.quiet) {
+      chart.title.clear();
+      chart.subtitle.clear();
+      chart.footnotes.clear();
+    }
+    return phase_text(chart, text_width_up_to(map_columns), map_rows);
+  };
+  forms.wrote = {"--svg", "--pdf", "--png"};
+  deliver(outputs, forms);
+  return map.partial ? exit_code_after_signal() : map.any ? 0 : 1;
 }
 
 void add_phase(Flags command) {

@@ -15,13 +15,13 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/batch.hpp"
 #include "schedulers/aliases.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/names.hpp"
-#include "tools/base/files.hpp"
+#include "tools/answers/planned.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/html_flag.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/svg_flags.hpp"
@@ -30,7 +30,6 @@
 #include "tools/compare/comparison.hpp"
 #include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"
-#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/planner/planner.hpp"
 #include "tools/report/json/plan.hpp"
 #include "tools/report/page/study_pages.hpp"
@@ -184,40 +183,28 @@ class PlanProgressLine {
     shown_ = true;
     std::fputs((progress_words(progress) + "\033[K\r").c_str(), stderr);
   }
-  void clear() const {
+  ~PlanProgressLine() {
     if (shown_) std::fputs("\033[K", stderr);
   }
+  PlanProgressLine(const PlanProgressLine&) = delete;
+  PlanProgressLine& operator=(const PlanProgressLine&) = delete;
 
  private:
   bool live_;
   bool shown_ = false;
 };
 
-// How the costs of the recommended size came about, where nobody measured them.
-std::vector<std::string> notes_on_size(const PlanRequest& request, const Plan& plan) {
-  if (!plan.recommended) return {};
-  const Candidate& candidate = plan.front[*plan.recommended].candidate;
-  std::vector<std::string> said;
-  for (const std::string& note :
-       read_setting(stageline::request_of(request.setting, candidate)).model.provenance.notes) {
-    if (is_on_batch(note)) said.push_back("→ " + note);
-  }
-  return said;
-}
-
-std::vector<std::string> notes_of_plan(const PlanFlags& flags, const Setting& setting,
-                                       const PlanRequest& request, const Plan& plan,
-                                       bool interrupted) {
+std::vector<std::string> notes_of(const PlanFlags& flags, const PlanAnswer& found) {
   std::vector<std::string> said = read_as_notes(flags.fixed.at("schedule"));
   const auto say = [&](const std::string& note) {
     if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
   };
-  for (const std::string& note : notes(setting)) say(note);
-  for (const std::string& note : plan.notes) say(note);
-  for (const std::string& note : notes_on_size(request, plan)) say(note);
-  if (interrupted) {
+  for (const std::string& note : notes(found.setting)) say(note);
+  for (const std::string& note : found.plan.notes) say(note);
+  for (const std::string& note : found.size_notes) say(note);
+  if (found.interrupted) {
     say("interrupted: what was found until then");
-  } else if (plan.partial) {
+  } else if (found.plan.partial) {
     say(fmt::format("the search ended with its budget of {}; more may find better, up to the bound",
                     flags.budget));
   }
@@ -249,86 +236,51 @@ PlanRequest plan_request(const PlanFlags& flags) {
   return request;
 }
 
-// The page, with the recommended point simulated once more to draw it.
-Page page_of_plan(const Setting& setting, const PlanRequest& request, const Plan& plan,
-                  const PlanView& view, const std::vector<std::string>& said) {
-  PageWords words{plan_heading(setting, request), {}, said};
-  if (plan.recommended) words.advice.push_back(plan.sentence);
-  std::vector<Case> drawn;
-  std::vector<Outcome> outcomes;
-  if (plan.recommended) {
-    const PlanPoint& point = plan.front[*plan.recommended];
-    words.advice.push_back(command_of(point, view));
-    const SettingRequest again = stageline::request_of(request.setting, point.candidate);
-    const Setting its = read_setting(again);
-    drawn.push_back(searched_case(again, its, point.candidate.spec, its.device_counts.front()));
-    outcomes.push_back(study(drawn.back(), Curves::all));
-  } else {
-    words.advice.push_back(plan.missing ? "nothing fits: " + print_missing(plan.missing->need)
-                                        : "nothing that was tried can run");
-  }
-  std::string searched = plan_search(plan);
-  while (searched.ends_with('\n')) searched.pop_back();
-  words.advice.push_back(searched);
-  return plan_page(setting, plan, view, drawn, outcomes, words);
-}
-
-int run_plan(const PlanFlags& flags) {
-  const CommonFlags& common = flags.common;
-  check_pictures(flags.svg);
-  const bool silent = to_stdout(common.json, flags.svg, flags.html);
-  PlanRequest request = plan_request(flags);
-  const Setting setting = read_setting(request.setting);
-  request.samples = samples_of(flags, setting.model);
-  request.training = budget_of(common, setting.model);
+PlanView view_of(const PlanFlags& flags) {
   PlanView view;
   view.width = text_width();
   view.top = flags.all ? 0 : static_cast<std::size_t>(flags.top);
   view.flags = flags.with_flags;
-  view.command = "stageline simulate " + typed_setting(common, flags.all_flags);
+  view.command = "stageline simulate " + typed_setting(flags.common, flags.all_flags);
+  return view;
+}
 
-  const std::atomic<bool>& stop = catch_signals(SecondSignal::ends);
-  request.stop = &stop;
-  PlanProgressLine progress(!common.quiet);
-  request.progress = [&](const PlanProgress& now) { progress(now); };
-  const Plan plan = [&] {
-    try {
-      return stageline::plan(request);
-    } catch (...) {
-      progress.clear();
-      throw;
-    }
-  }();
-  progress.clear();
-  const bool interrupted = plan.partial && stop;
-  if (interrupted && plan.front.empty()) {
-    throw Interrupted{"no candidate was found that fits, nothing was written", false};
-  }
-  const int answer = interrupted ? exit_code_after_signal() : plan.front.empty() ? 1 : 0;
-  const std::vector<std::string> said = notes_of_plan(flags, setting, request, plan, interrupted);
-  if (!common.json.empty()) write_file(common.json, plan_json(setting, request, plan, view, said));
-  const bool drawn = any_picture(flags.svg) && !plan.front.empty();
-  if (drawn) {
-    write_pictures(flags.svg,
-                   chart_svg(plan_chart(setting, request, plan), svg_options(flags.svg)));
-  }
-  if (!flags.html.empty()) {
-    write_page(flags.html, page_of_plan(setting, request, plan, view, said));
-  }
-  if (silent) return answer;
+PlanAnswer searched(const PlanFlags& flags) {
+  PlanQuestion question;
+  question.request = plan_request(flags);
+  question.complete = [&flags](const Setting& setting, PlanRequest& request) {
+    request.samples = samples_of(flags, setting.model);
+    request.training = budget_of(flags.common, setting.model);
+  };
+  question.drawn = !flags.html.empty();
+  question.request.stop = &catch_signals(SecondSignal::ends);
+  PlanProgressLine progress(!flags.common.quiet);
+  question.request.progress = [&](const PlanProgress& now) { progress(now); };
+  return answer(question);
+}
 
-  if (!common.quiet) print_wrapped(plan_heading(setting, request) + "\n");
-  show("{}", plan_table(setting.model, plan, view));
-  show("{}", plan_answer(plan, view));
-  print_wrapped(fmt::format("{}{}", view.flags ? "\n" : "", plan_search(plan)));
-  if (flags.all) show("\n{}", plan_dropped(plan, view.width));
-  if (common.quiet) return answer;
-  print_notes(said);
-  for (const OutputFile& one : picture_files(flags.svg)) {
-    if (drawn && !one.file.empty()) show("wrote {}\n", one.file);
+int run_plan(const PlanFlags& flags) {
+  const CommonFlags& common = flags.common;
+  Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
+  check_outputs(outputs);
+  const PlanView view = view_of(flags);
+  const PlanAnswer found = searched(flags);
+  const bool none = found.plan.front.empty();
+  const std::vector<std::string> said = notes_of(flags, found);
+  Forms forms;
+  forms.json = [&] { return plan_json(found.setting, found.request, found.plan, view, said); };
+  if (!none) {
+    forms.svg = [&](const SvgOptions& options) {
+      return chart_svg(plan_chart(found.setting, found.request, found.plan), options);
+    };
   }
-  if (!flags.html.empty()) show("wrote {}\n", flags.html);
-  return answer;
+  forms.page = [&] { return plan_page(found, view, said); };
+  forms.text = [&] { return plan_text(found, view, common.quiet, flags.all); };
+  forms.notes = [&] { return said; };
+  forms.wrote = {"--html"};
+  if (!none) forms.wrote.insert(forms.wrote.begin(), {"--svg", "--pdf", "--png"});
+  deliver(outputs, forms);
+  return found.interrupted ? exit_code_after_signal() : none ? 1 : 0;
 }
 
 void add_plan(Flags command) {

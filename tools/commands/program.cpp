@@ -14,16 +14,14 @@
 #include "sim/base/errors.hpp"
 #include "sim/check/lint.hpp"
 #include "sim/lower/passes.hpp"
+#include "tools/answers/programs.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/inputs/program_files.hpp"
-#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/text/lint.hpp"
 #include "tools/study/figures/notes.hpp"
-#include "tools/study/run/layout.hpp"
-#include "tools/study/study.hpp"
 
 namespace stageline {
 namespace {
@@ -44,12 +42,9 @@ std::string counted(int number, const std::string& noun) {
 // On the TRACE, cut for the stages of the program; unit costs without one.
 Costs costs_for(const ProgramFlags& flags, const Program& program) {
   if (flags.common.trace().empty()) return unit_costs(program);
-  SettingRequest request = request_of(flags.common);
-  request.program = program;
-  const Setting setting = read_setting(request);
-  const Case asked =
-      searched_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
-  return costs_of(asked, lay_out(asked));
+  SettingQuestion question{request_of(flags.common), {one_schedule(flags.common)}};
+  question.setting.program = program;
+  return costs_of_program(question);
 }
 
 // Exit code 1 for errors or warnings in a program that can be read: that is the answer, not bad
@@ -107,18 +102,6 @@ void convert_program(const ProgramFlags& flags) {
   say(format.write({flags.out, program}), flags.common.quiet);
 }
 
-// As a scheduler writes it. Checked as one that is simulated, up to whether it can finish.
-Program compute_of(const Case& asked) {
-  const Layout layout = checked_layout(asked);
-  const Costs costs = costs_of(asked, layout);
-  if (asked.program) validate(*asked.program);  // before any pass relies on it
-  Program program = complete(program_of(asked, layout, costs, asked.steps), costs);
-  validate(program);
-  compile(program, costs);
-  keep_compute(program);
-  return program;
-}
-
 // Of a format without costs: flags that decide these alone. Our own text says no layers of stages
 // either, and takes from a cut no more than the replicas that PipeDream's has.
 std::vector<std::string> notes_on_costs(Flags command, const ProgramFormat& format,
@@ -147,37 +130,35 @@ void print_program(const ProgramFlags& flags, Flags command) {
     throw UsageError("name a TRACE to print a schedule's program, or --check FILE");
   }
   const ProgramFormat& format = parse_program_format(flags.format);
-  const SettingRequest request = request_of(flags.common);
-  const Setting setting = read_setting(request);
-  check_one_count(setting, "program");
-  Case asked =
-      searched_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
-  if (asked.steps == 0) asked.steps = 1;
+  const bool compute = flags.compute_only && !format.needs_trace && !format.places_messages;
+  const ProgramQuestion question{case_question(flags.common, "program"),
+                                 compute ? ProgramOf::checked_compute : ProgramOf::run};
+  const ProgramAnswer found = answer(question);
   say(read_as_notes(flags.common.schedules), flags.common.quiet);
-  std::vector<std::string> said = setting.notes;  // where nothing is refused
-  for (std::string& note : notes_on_costs(command, format, request.partition)) {
+  std::vector<std::string> said = found.setting.notes;  // where nothing is refused
+  for (std::string& note : notes_on_costs(command, format, question.setting.partition)) {
     said.push_back(std::move(note));
   }
-  if (flags.compute_only && !format.needs_trace && !format.places_messages) {
-    say(format.write({flags.out, compute_of(asked)}), flags.common.quiet);
+  if (compute) {
+    say(format.write({flags.out, found.program}), flags.common.quiet);
     say(said, flags.common.quiet);
     return;
   }
-  const Outcome outcome = study(asked);
-  for (std::string& note : setting_notes(asked, outcome)) said.push_back(std::move(note));
-  Program program = outcome.program;
+  const Outcome& outcome = *found.outcome;
+  for (std::string& note : setting_notes(found.asked, outcome)) said.push_back(std::move(note));
+  Program program = found.program;
   if (flags.compute_only) keep_compute(program);
   if (format.places_messages) {
     // Without the messages and updates that our passes have added: the format implies its own.
-    if (asked.program) {
-      program = *asked.program;
+    if (found.asked.program) {
+      program = *found.asked.program;
     } else {
       for (auto& list : program.ops) {
         std::erase_if(list, [](Op op) { return cargo_of(op.kind) || op.kind == OpKind::update; });
       }
     }
   }
-  say(format.write({flags.out, program, &outcome, &asked.model}), flags.common.quiet);
+  say(format.write({flags.out, program, &outcome, &found.asked.model}), flags.common.quiet);
   say(said, flags.common.quiet);
 }
 

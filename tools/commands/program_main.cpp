@@ -20,6 +20,7 @@
 #include "sim/base/pages.hpp"
 #include "sim/deadlock.hpp"
 #include "sim/text/visible.hpp"
+#include "tools/answers/question.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/version.hpp"
 #include "tools/study/figures/contradictions.hpp"
@@ -153,7 +154,7 @@ void let_results_be_written() {
 
 namespace {
 
-// All ends but that by Interrupted.
+// All ends but those by signals.
 int exit_code_of(const ProgramMain& program, const Ending& ending, int argc,
                  const char* const* argv, const std::function<void(Flags)>& add) {
   try {
@@ -196,6 +197,8 @@ int program_main(const ProgramMain& program, int argc, const char* const* argv,
     const int code = exit_code_of(program, ending, argc, argv, add);
     ends_soon = false;  // it has its result or its error: the last words would be wrong
     return code;
+  } catch (const NothingKnown& nothing) {
+    return ending.interrupted({nothing.why + ", nothing was written", false});
   } catch (const Interrupted& by) {
     return ending.interrupted(by);
   }

@@ -22,8 +22,8 @@ struct ProgramMain {
 /// Declares the flags by `add`, parses them and runs the function that `add` passed to
 /// Flags::runs(). Every exception is reported as one sentence on standard error. Returns the exit
 /// code: what the command returned; 2 where the input is bad or the output was lost; 3 where an
-/// answer contradicts itself, a defect of Stageline; 128 and the signal after Interrupted (130 for
-/// SIGINT, 143 for SIGTERM).
+/// answer contradicts itself, a defect of Stageline; 128 and the signal after Interrupted and
+/// NothingKnown (130 for SIGINT, 143 for SIGTERM).
 int program_main(const ProgramMain& program, int argc, const char* const* argv,
                  const std::function<void(Flags)>& add);
 

@@ -36,6 +36,12 @@ std::string progress_bar(std::int64_t done, std::int64_t wanted, double seconds)
 ProgressLine::ProgressLine(bool wanted) : live_(wanted && ::isatty(STDERR_FILENO) == 1) {}
 
 void ProgressLine::operator()(std::int64_t done, std::int64_t wanted) {
+  if (done_ > 0 && done_ == wanted_ && wanted != wanted_) {
+    clear();
+    begin_ = Clock::now();
+  }
+  done_ = done;
+  wanted_ = wanted;
   show([&] {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
     return progress_bar(done, wanted, seconds);

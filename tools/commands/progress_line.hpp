@@ -19,7 +19,8 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// Called by one thread at a time.
+  /// Called by one thread at a time. Another number that is wanted, once all is done, is other
+  /// work, which begins now.
   void operator()(std::int64_t done, std::int64_t wanted);
   /// Other words than a bar, of work whose end is not known; asked for where they are shown.
   void show(const std::function<std::string()>& words);
@@ -30,6 +31,8 @@ class ProgressLine {
   using Clock = std::chrono::steady_clock;
   bool live_;
   bool any_ = false;
+  std::int64_t done_ = 0;
+  std::int64_t wanted_ = 0;
   Clock::time_point begin_ = Clock::now();
   Clock::time_point shown_{};
 };

@@ -4,46 +4,51 @@
 #include <memory>
 #include <string>
 
-#include "tools/base/files.hpp"
+#include "tools/base/text.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/commands/compare_page.hpp"
+#include "tools/commands/compare_flags.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/html_flag.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/commands/watched.hpp"
 #include "tools/commands/why_flags.hpp"
-#include "tools/report/json/outcome.hpp"
 
 namespace stageline {
 namespace {
 
-std::string said_of_stop(const Compared& found) {
-  return found.found.stopped ? found.found.interrupted
-                             : "interrupted: the page says only in part what the step hangs on";
+std::string sentences_of(const Comparison& found, bool stopped) {
+  std::string text;
+  for (const RankedRows& order : found.orders) {
+    if (!order.sentence.empty()) text += "→ " + order.sentence + "\n";
+  }
+  for (const std::string& sentence : found.ways.sentences) text += "→ " + sentence + "\n";
+  if (stopped) {
+    text += fmt::format("note: {}\n",
+                        found.stopped
+                            ? found.interrupted
+                            : "interrupted: the page says only in part what the step hangs on");
+  }
+  return wrapped(text, text_width());
 }
 
 int run_report(const CompareFlags& flags) {
   const CommonFlags& common = flags.common;
-  const bool silent = to_stdout(common.json, flags.svg, flags.html);
-  Compared found = compared(flags, compare_question(flags));
-  const WaysToFit ways = ways_so_far(flags, found);
-  if (!common.json.empty()) {
-    write_file(common.json, rows_json(found.question.setting, found.rows, found.plain_view.budget,
-                                      {found.found.uncertain, found.both, &ways}));
-  }
-  const std::string alone =
-      one_device_advice(found.question.request, found.question.setting, found.rows);
-  write_page(flags.html, compare_page(flags, found, {alone, ways, true}));
+  const Outputs outputs{common.json, flags.svg, flags.html};
+  check_outputs(outputs);
+  ComparisonQuestion question = comparison_question(flags, nullptr);
+  question.alone = true;
+  question.redrawn = Redrawn::explained;
+  const Comparison found = answer_watched(question, common.quiet);
+  Forms forms;
+  forms.json = [&] { return comparison_json(flags, found); };
+  forms.page = [&] { return comparison_page(flags, found); };
   // Also by a signal that came while the page was made, which then lacks sensitivities.
-  const bool stopped = found.found.stopped || catch_signals(SecondSignal::ends);
-  const int answer = stopped ? exit_code_after_signal() : found.fits ? 0 : 1;
-  if (silent) return answer;
-  for (const RankedRows& order : found.orders) {
-    if (!order.sentence.empty()) print_wrapped("→ " + order.sentence + "\n");
-  }
-  for (const std::string& sentence : ways.sentences) print_wrapped("→ " + sentence + "\n");
-  if (stopped) print_wrapped(fmt::format("note: {}\n", said_of_stop(found)));
-  show("wrote {}\n", flags.html);
-  return answer;
+  const auto stopped = [&] { return found.stopped || catch_signals(SecondSignal::ends); };
+  forms.text = [&] { return sentences_of(found, stopped()); };
+  forms.wrote = {"--html"};
+  deliver(outputs, forms);
+  return stopped() ? exit_code_after_signal() : found.fits ? 0 : 1;
 }
 
 void add_report(Flags command) {

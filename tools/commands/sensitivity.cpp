@@ -4,22 +4,18 @@
 #include <memory>
 
 #include "schedulers/aliases.hpp"
-#include "sim/base/errors.hpp"
-#include "tools/base/files.hpp"
-#include "tools/base/table.hpp"
+#include "tools/answers/sensitivities.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/html_flag.hpp"
 #include "tools/commands/program_main.hpp"
-#include "tools/commands/progress_line.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
-#include "tools/planner/cuts/searched_case.hpp"
+#include "tools/commands/watched.hpp"
 #include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/sensitivity.hpp"
-#include "tools/study/figures/notes.hpp"
-#include "tools/study/study.hpp"
 
 namespace stageline {
 namespace {
@@ -34,54 +30,40 @@ struct SensitivityFlags {
   bool full = false;
 };
 
+std::vector<std::string> notes_of(const SensitivityFlags& flags,
+                                  const SensitivityAnswer& answered) {
+  std::vector<std::string> said = read_as_notes(flags.common.schedules);
+  for (const std::string& note : notes(answered.setting)) said.push_back(note);
+  said.insert(said.end(), answered.found.notes.begin(), answered.found.notes.end());
+  return said;
+}
+
 int run_sensitivity(const SensitivityFlags& flags) {
   const CommonFlags& common = flags.common;
-  check_pictures(flags.svg);
-  const bool silent = to_stdout(common.json, flags.svg, flags.html);
-  const SettingRequest request = request_of(common);
-  Setting setting = read_setting(request);
-  check_one_count(setting, "sensitivity");
-  const Case asked =
-      searched_case(request, setting, one_schedule(common), setting.device_counts.front());
-  const Outcome outcome = study(asked);
-  add_notes_on_unread(common, "sensitivity", Shows::time, setting);
-  for (std::string& note : setting_notes(asked, outcome)) setting.notes.push_back(std::move(note));
-  ProgressLine line(!common.quiet);
-  const Sensitivity found = sensitivity_of(asked, outcome, flags.threads,
-                                           &catch_signals(SecondSignal::ends), shown_by(line));
-  line.clear();
-  if (found.effects.empty() && found.partial) {
-    throw Interrupted{"no lever was looked at, nothing was written", false};
-  }
-  const int answer = found.partial ? exit_code_after_signal() : 0;
-  if (!common.json.empty()) {
-    write_file(common.json, sensitivity_json(setting, asked, outcome, found));
-  }
-  if (any_picture(flags.svg)) {
-    Tornado tornado = sensitivity_tornado(found, most_rows);
-    tornado.title = "What the step hangs on · " + outcome.schedule + " · " + setting.model.name;
-    tornado.subtitle =
-        fmt::format("step {} on {} devices", print(found.step), asked.device_count());
-    for (const std::string& note : found.notes) tornado.footnotes.push_back("Note: " + note + ".");
-    write_pictures(flags.svg, tornado_svg(tornado, svg_options(flags.svg)));
-  }
-  std::vector<std::string> said = read_as_notes(common.schedules);
-  for (const std::string& note : notes(setting)) said.push_back(note);
-  said.insert(said.end(), found.notes.begin(), found.notes.end());
-  if (!flags.html.empty()) {
-    write_page(flags.html, sensitivity_page(setting.model.name, outcome, found, most_rows,
-                                            {heading(setting, asked), {advice_of(found)}, said}));
-  }
-  if (silent) return answer;
-  if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
-  print_wrapped(fmt::format("{}: step {}\n", outcome.schedule, print(found.step)));
-  if (!found.cycle.empty()) print_wrapped(fmt::format("decided by: {}\n", found.cycle));
-  show("\n{}", sensitivity_table(found, flags.full ? 0 : most_rows, text_width()));
-  print_wrapped(fmt::format("→ {}\n", advice_of(found)));
-  if (common.quiet && !found.partial) return answer;
-  print_notes(said);
-  if (!flags.html.empty()) show("wrote {}\n", flags.html);
-  return answer;
+  Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
+  check_outputs(outputs);
+  SensitivityQuestion question{case_question(common, "sensitivity"), flags.threads};
+  question.notes = notes_on_unread(common, "sensitivity", Shows::time);
+  const SensitivityAnswer answered = answer_watched(question, common.quiet);
+  const Sensitivity& found = answered.found;
+  const Setting& setting = answered.setting;
+  if (found.partial) outputs.quiet = false;  // that it is one is said in any case
+  Forms forms;
+  forms.json = [&] { return sensitivity_json(setting, answered.asked, answered.outcome, found); };
+  forms.svg = [&](const SvgOptions& options) {
+    return sensitivity_svg(answered, most_rows, options);
+  };
+  forms.notes = [&] { return notes_of(flags, answered); };
+  forms.page = [&] {
+    return sensitivity_page(setting.model.name, answered.outcome, found, most_rows,
+                            {heading(setting, answered.asked), {advice_of(found)}, forms.notes()});
+  };
+  forms.text = [&] {
+    return sensitivity_text(answered, flags.full ? 0 : most_rows, text_width(), common.quiet);
+  };
+  forms.wrote = {"--html"};
+  deliver(outputs, forms);
+  return found.partial ? exit_code_after_signal() : 0;
 }
 
 void add_sensitivity(Flags command) {

@@ -73,13 +73,6 @@ bool to_stdout(const std::vector<OutputFile>& files) {
   return !all.empty();
 }
 
-bool to_stdout(const std::string& json, const SvgFlags& flags, const std::string& html) {
-  std::vector<OutputFile> files = picture_files(flags);
-  files.insert(files.begin(), {"--json", json});
-  files.push_back({"--html", html});
-  return to_stdout(files);
-}
-
 void write_pictures(const SvgFlags& flags, const std::string& svg) {
   if (!flags.file.empty()) write_file(flags.file, svg);
   if (!flags.pdf.empty()) write_file(flags.pdf, converted(svg, PictureFormat::pdf));

@@ -40,8 +40,6 @@ struct OutputFile {
 std::vector<OutputFile> picture_files(const SvgFlags& flags);
 /// Whether one of them is standard output. Throws UsageError where several are.
 bool to_stdout(const std::vector<OutputFile>& files);
-/// The same of a command whose outputs are --json, pictures and, where it has one, --html.
-bool to_stdout(const std::string& json, const SvgFlags& flags, const std::string& html = "");
 
 /// Writes the picture in all formats asked for. Throws UsageError as write_file() and converted()
 /// do.

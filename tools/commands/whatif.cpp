@@ -2,37 +2,30 @@
 // schedule is the best how often.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "schedulers/aliases.hpp"
 #include "sim/base/errors.hpp"
-#include "sim/base/numbers.hpp"
-#include "tools/base/files.hpp"
-#include "tools/base/table.hpp"
-#include "tools/base/text.hpp"
+#include "tools/answers/uncertain.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/deliver.hpp"
 #include "tools/commands/html_flag.hpp"
 #include "tools/commands/perturbation_flags.hpp"
 #include "tools/commands/program_main.hpp"
-#include "tools/commands/progress_line.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/commands/typed.hpp"
-#include "tools/compare/long_run.hpp"
+#include "tools/commands/watched.hpp"
 #include "tools/inputs/device_rates.hpp"
-#include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/heading.hpp"
-#include "tools/report/text/uncertainty.hpp"
-#include "tools/study/figures/notes.hpp"
+#include "tools/report/text/what_if.hpp"
 
 namespace stageline {
 namespace {
-
-constexpr std::size_t coloured_schedules = 6;  // curves of the picture
 
 struct WhatIfFlags {
   CommonFlags common;
@@ -49,13 +42,6 @@ struct WhatIfFlags {
 };
 
 constexpr std::int64_t usual_whatif_scenarios = 10'000;
-
-std::string words_of(double seconds) {
-  if (seconds >= 2 * 86400) return fmt::format("{:.1f} days", seconds / 86400);
-  if (seconds >= 2 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
-  if (seconds >= 120) return fmt::format("{:.1f} min", seconds / 60);
-  return fmt::format("{:.1f} s", seconds);
-}
 
 // Nothing where no failures are asked for.
 std::optional<Failures> failures_of(const WhatIfFlags& flags) {
@@ -84,143 +70,66 @@ std::optional<Failures> failures_of(const WhatIfFlags& flags) {
   return failures;
 }
 
-std::string text_of(const Failures& failures) {
-  const UsefulShare share = useful_share(failures);
-  return fmt::format(
-      "failures every {}, a checkpoint of {} every {}: {} of the time is useful work (Young's "
-      "interval {}, Daly's {})",
-      words_of(failures.between), words_of(failures.checkpoint), words_of(share.interval),
-      percent(share.useful), words_of(share.young), words_of(share.daly));
-}
-
-std::string text_of(const LongRun& run, double work) {
-  return fmt::format(
-      "a run of {} of steps takes {} on average with {:.1f} failures, {} of it useful; in 5 % of {} "
-      "runs at most {}, in half {}, in 95 % {}",
-      words_of(work), words_of(run.mean), run.failures, percent(run.useful), run.scenarios,
-      words_of(run.p5), words_of(run.p50), words_of(run.p95));
-}
-
-// Nothing where none is asked for, or a signal came first.
-std::optional<LongRun> long_run_of(const WhatIfFlags& flags, const Failures& failures,
-                                   const ScenarioRequest& scenarios) {
-  if (flags.run.empty()) return std::nullopt;
-  LongRunRequest request;
-  request.failures = failures;
-  request.work = seconds_of(flags.run, "--run");
-  request.scenarios = scenarios.scenarios;
-  request.seed = scenarios.perturbation.seed;
-  request.threads = scenarios.threads;
-  request.stop = scenarios.stop;
-  return long_run(request);
-}
-
-int run_whatif(const WhatIfFlags& flags) {
+WhatIfQuestion question_of(const WhatIfFlags& flags) {
   CommonFlags common = flags.common;
-  const std::optional<double> by = parse_quantile(flags.by, "--by");
-  const std::optional<Failures> failures = failures_of(flags);
+  WhatIfQuestion question;
+  question.by = parse_quantile(flags.by, "--by");
+  question.failures = failures_of(flags);
+  if (question.failures && !flags.run.empty()) question.run = seconds_of(flags.run, "--run");
   // Items of --slow with a probability are drawn, the others hold in every scenario.
   UncertainSlow slow = split_slow(common.text("slow"), "--slow");
   common.at("slow").text = slow.always;
-  ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_whatif_scenarios,
-                                           failures.has_value() || !slow.sometimes.empty());
+  ScenarioRequest& scenarios = question.scenarios;
+  scenarios = scenarios_of(flags.perturbations, usual_whatif_scenarios,
+                           question.failures.has_value() || !slow.sometimes.empty());
   for (Slow& item : slow.sometimes) scenarios.perturbation.slow.push_back(std::move(item));
   scenarios.threads = flags.threads;
-  check_pictures(flags.svg);
-  const bool silent = to_stdout(common.json, flags.svg, flags.html);
-  if (scenarios.perturbation.none() && !failures) {
+  if (scenarios.perturbation.none() && !question.failures) {
     throw UsageError(
         "nothing is uncertain; give --jitter 5%, --slow gpu2:1.2@0.1, --pause 100:50ms, "
         "--mtbf 8h --checkpoint 60s, or a file of them by --perturb");
   }
-  SettingRequest request = request_of(common);
-  request.replicas_vary = !scenarios.perturbation.none();
-  Setting setting = read_setting(request);
-  check_one_count(setting, "whatif", "stageline compare --jitter");
-  add_notes_on_unread(common, "whatif", Shows::fit, setting);
-  std::vector<ScheduleSpec> schedules = all_schedules(common);
-  if (common.schedules.empty()) schedules = {one_schedule(common)};
-  scenarios.stop = &catch_signals(SecondSignal::ends);
-  ProgressLine line(!common.quiet);
-  scenarios.progress = shown_by(line);
-  const std::vector<UncertainRow> rows = under_uncertainty(request, setting, schedules, scenarios);
-  line.clear();
-  const auto partial = [&](const UncertainRow& row) {
-    return row.steps ? row.steps->partial : scenarios.stop->load();
+  question.setting = request_of(common);
+  question.setting.replicas_vary = !scenarios.perturbation.none();
+  if (!common.schedules.empty()) question.schedules = all_schedules(common);
+  question.check = [](const Setting& setting) {
+    check_one_count(setting, "whatif", "stageline compare --jitter");
   };
-  bool stopped = std::any_of(rows.begin(), rows.end(), partial);
-  const std::vector<std::size_t> order = ranked_by_quantile(rows, by);
-  if (order.empty()) throw Interrupted{"no scenario was finished, nothing was written", false};
-  const std::optional<LongRun> run =
-      failures ? long_run_of(flags, *failures, scenarios) : std::nullopt;
-  std::vector<std::string> said = read_as_notes(common.schedules);
-  for (const std::string& note : notes(setting)) said.push_back(note);
-  for (const UncertainRow& row : rows) {
-    if (!row.row.outcome) continue;
-    for (std::string& note : setting_notes(row.row.asked, *row.row.outcome)) {
-      if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(std::move(note));
-    }
-  }
-  bool frozen = false;
-  for (const UncertainRow& row : rows) {
-    if (!row.steps) continue;
-    const std::string note =
-        other_step_note(row.row.schedule, *row.steps, row.row.outcome->step_time);
-    if (!note.empty()) said.push_back(note);
-    if (row.steps->engine != ScenarioEngine::frozen) continue;
-    said.push_back(frozen_note(row.row.schedule, *row.steps));
-    frozen = true;
-  }
-  if (scenarios.freeze && !frozen) said.emplace_back(nothing_frozen);
-  const Case shown = rows[order.front()].row.asked;
-  if (shown.sharing == Sharing::fair) {
-    said.emplace_back(
-        "links are shared fairly: what is critical is not looked for (--sharing fifo does)");
-  }
-  if (stopped) {
-    said.push_back(interrupted_note(*rows[order.front()].steps, scenarios.scenarios));
-  } else if (!flags.run.empty() && (!run || run->scenarios < scenarios.scenarios)) {
-    stopped = true;
-    said.push_back(fmt::format("interrupted: --run is played in only {} of {} scenarios",
-                               run ? run->scenarios : 0, scenarios.scenarios));
-  }
-  if (!common.json.empty()) {
-    write_file(common.json,
-               uncertainty_json(setting, rows, order, said, failures ? &*failures : nullptr,
-                                run ? &*run : nullptr, stopped));
-  }
-  if (any_picture(flags.svg)) {
-    Chart chart = uncertainty_chart(rows, order, coloured_schedules);
-    chart.title = "Distribution of the step · " + setting.model.name;
-    chart.subtitle = fmt::format("{} scenarios", rows[order.front()].steps->step.size());
-    for (const std::string& note : said) chart.footnotes.push_back("Note: " + note + ".");
-    write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
-  }
-  std::vector<std::string> advice{uncertainty_sentence(rows, order, by)};
-  if (failures) advice.push_back(text_of(*failures));
-  if (run) advice.push_back(text_of(*run, seconds_of(flags.run, "--run")));
-  if (!flags.html.empty()) {
-    write_page(flags.html, uncertainty_page(setting.model.name, rows, order,
-                                            {heading(setting, shown), advice, said}));
-  }
-  const bool fits = std::any_of(rows.begin(), rows.end(),
-                                [](const UncertainRow& row) { return row.steps && row.fits(); });
-  const int answer = stopped ? exit_code_after_signal() : fits ? 0 : 1;
-  if (silent) return answer;
-  if (!common.quiet) {
-    print_wrapped(heading(setting, shown) +
-                  fmt::format("{} scenarios\n\n", rows[order.front()].steps->step.size()));
-  }
-  show("{}", uncertainty_table(rows, order, text_width()));
-  for (const UncertainRow& row : rows) {
-    if (!row.steps) {
-      print_wrapped(fmt::format("{}: not possible: {}\n", row.row.schedule, row.row.why_not));
-    }
-  }
-  for (const std::string& sentence : advice) print_wrapped(fmt::format("→ {}\n", sentence));
-  if (!common.quiet) print_notes(said);
-  if (!flags.html.empty() && !common.quiet) show("wrote {}\n", flags.html);
-  return answer;
+  question.notes = notes_on_unread(common, "whatif", Shows::fit);
+  return question;
+}
+
+std::vector<std::string> notes_of(const WhatIfFlags& flags, const WhatIfAnswer& found) {
+  std::vector<std::string> said = read_as_notes(flags.common.schedules);
+  for (const std::string& note : notes(found.setting)) said.push_back(note);
+  said.insert(said.end(), found.notes.begin(), found.notes.end());
+  return said;
+}
+
+int run_whatif(const WhatIfFlags& flags) {
+  const CommonFlags& common = flags.common;
+  const Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
+  check_outputs(outputs);
+  const WhatIfQuestion question = question_of(flags);
+  const WhatIfAnswer found = answer_watched(question, common.quiet);
+  const std::vector<std::string> said = notes_of(flags, found);
+  const std::vector<std::string> advice = what_if_advice(question, found);
+  Forms forms;
+  forms.json = [&] {
+    return uncertainty_json(found.setting, found.rows, found.order, said,
+                            question.failures ? &*question.failures : nullptr,
+                            found.run ? &*found.run : nullptr, found.stopped);
+  };
+  forms.svg = [&](const SvgOptions& options) { return what_if_svg(found, said, options); };
+  forms.page = [&] {
+    return uncertainty_page(found.setting.model.name, found.rows, found.order,
+                            {heading(found.setting, found.best().row.asked), advice, said});
+  };
+  forms.text = [&] { return what_if_text(found, advice, text_width(), common.quiet); };
+  forms.notes = [&] { return said; };
+  forms.wrote = {"--html"};
+  deliver(outputs, forms);
+  return found.stopped ? exit_code_after_signal() : found.fits() ? 0 : 1;
 }
 
 void add_whatif(Flags command) {

@@ -1,4 +1,4 @@
-// Declares --why, and draws waterfalls.
+// Declares --why, and reads it.
 #include "tools/commands/why_flags.hpp"
 
 #include <fmt/core.h>
@@ -28,20 +28,6 @@ std::optional<CauseOrder> why_order(const std::string& why) {
   throw UsageError(fmt::format(
       "--why={} is unknown: it is --why, for the documented order of causes, or --why=shapley",
       why));
-}
-
-void write_waterfalls(const SvgFlags& flags, const std::vector<NamedWaterfall>& waterfalls,
-                      const std::string& model, const std::vector<std::string>& notes) {
-  WaterfallChart chart = waterfall_chart(waterfalls);
-  chart.title = "Where the step's time goes · " + model;
-  chart.subtitle = waterfalls.size() == 1
-                       ? fmt::format("{}: step {}", waterfalls.front().name,
-                                     print(waterfalls.front().waterfall.step))
-                       : difference_sentence(waterfalls.front(), waterfalls.back());
-  const std::string order = shapley_note(waterfalls.front().waterfall);
-  if (!order.empty()) chart.footnotes.push_back("Note: " + order + ".");
-  for (const std::string& note : notes) chart.footnotes.push_back("Note: " + note + ".");
-  write_pictures(flags, waterfall_svg(chart, svg_options(flags)));
 }
 
 }  // namespace stageline

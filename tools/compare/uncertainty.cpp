@@ -159,4 +159,23 @@ UsefulShare useful_share(const Failures& failures) {
   return result;
 }
 
+std::string frozen_note(const std::string& schedule, const ScenarioSteps& steps) {
+  return fmt::format(
+      "{}: shared links serve transfers in the nominal order (--freeze), which is {:.2f} % off "
+      "on average in the first scenarios",
+      schedule, steps.frozen_error * 100);
+}
+
+std::string other_step_note(const std::string& schedule, const ScenarioSteps& steps, Time step) {
+  if (std::abs(to_seconds(steps.nominal) - to_seconds(step)) <= 0.01 * to_seconds(step)) return "";
+  return fmt::format(
+      "{}: no stretch of its run takes as long as its step, {}: the scenarios are of one that takes "
+      "{} undisturbed",
+      schedule, print(step), print(steps.nominal));
+}
+
+std::string interrupted_note(const ScenarioSteps& steps, std::int64_t asked) {
+  return fmt::format("interrupted: only the first {} of {} scenarios", steps.step.size(), asked);
+}
+
 }  // namespace stageline

@@ -1,8 +1,10 @@
 // Schedules under the same scenarios: distributions of the step, and how often each is the best.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/compare/comparison.hpp"
@@ -84,5 +86,15 @@ struct UsefulShare {
 ///   useful = interval / (between · e^(restart/between) · (e^((interval + checkpoint)/between) −
 ///   1)).
 UsefulShare useful_share(const Failures& failures);
+
+inline constexpr std::string_view nothing_frozen =
+    "--freeze has no effect: no links are shared, so that no transfer waits for another";
+/// That shared links kept the nominal order, and how far off that is.
+std::string frozen_note(const std::string& schedule, const ScenarioSteps& steps);
+/// That the scenarios vary about another step than `step`, that of the schedule; empty where they
+/// do not (within 1 %).
+std::string other_step_note(const std::string& schedule, const ScenarioSteps& steps, Time step);
+/// That fewer scenarios than `asked` were finished.
+std::string interrupted_note(const ScenarioSteps& steps, std::int64_t asked);
 
 }  // namespace stageline

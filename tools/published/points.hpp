@@ -8,7 +8,7 @@
 
 #include "cost_models/transformers/config.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
-#include "tools/answer/answer.hpp"
+#include "tools/answers/answer.hpp"
 #include "tools/published/csv.hpp"
 
 namespace stageline {

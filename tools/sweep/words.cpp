@@ -132,7 +132,7 @@ SweepQuestion question_of(const std::vector<SettingWord>& words) {
     }
   }
   question.request = parse_request(root);
-  if (question.request.schedules.empty()) question.request.schedules = parse_schedules("1f1b");
+  if (question.request.schedules.empty()) question.request.schedules = {default_schedule()};
   question.request.setting.replicas_vary = !open_perturbation(question.perturbation).none();
   if (question.request.schedules.size() > 1) {
     throw UsageError(

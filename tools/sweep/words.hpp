@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/answer/answer.hpp"
+#include "tools/answers/answer.hpp"
 #include "tools/inputs/perturbation_file.hpp"
 
 namespace stageline {
@@ -20,7 +20,7 @@ struct SettingWord {
   friend bool operator==(const SettingWord&, const SettingWord&) = default;
 };
 
-/// All keys, as answer/request.schema.json has them, and those of perturbations: jitter,
+/// All keys, as answers/request.schema.json has them, and those of perturbations: jitter,
 /// sometimes_slow, pause, perturb, seed, scenarios, freeze, and scenario, the number of one.
 const std::vector<std::string>& sweep_keys();
 bool is_sweep_key(const std::string& key);

@@ -14,6 +14,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
 #include "sim/lower/passes.hpp"
+#include "tools/answers/predicted.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
@@ -26,7 +27,6 @@
 #include "tools/executor/processes/place.hpp"
 #include "tools/executor/processes/process.hpp"
 #include "tools/executor/processes/tell.hpp"
-#include "tools/executor/programs/prediction.hpp"
 #include "tools/executor/programs/run_notes.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/executor/run/measured_outcome.hpp"
@@ -254,12 +254,12 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   const bool leads = !place || place->rank == 0;
   CommonFlags common = flags.common;
   common.at("devices").text.clear();  // these are accelerators, not a number
-  SettingRequest question = request_of(common);
   const auto devices = static_cast<int>(accelerators.size());
-  question.devices = {std::max(devices / flags.replicas, 1)};
-  const Setting setting = read_setting(question);
-  Prediction prediction =
-      predict(question, setting, one_schedule(common), devices, flags.replicas, flags.imitate);
+  PredictionQuestion question{
+      {request_of(common), {one_schedule(common)}}, devices, flags.replicas, flags.imitate};
+  question.setting.devices = {std::max(devices / flags.replicas, 1)};
+  PredictionAnswer prediction = answer(question);
+  const Setting& setting = prediction.setting;
   const Case& asked = prediction.asked;
   Outcome& predicted = prediction.outcome;
   if (peers) predicted.program = add_transfers(std::move(predicted.program));

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cmath>
 #include <filesystem>
-#include <optional>
 
 #include "cost_models/roofline.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
+#include "tools/answers/question.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/program_main.hpp"
@@ -24,8 +24,6 @@
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/trainer.hpp"
 #include "tools/lab/training/times.hpp"
-#include "tools/planner/cuts/searched_case.hpp"
-#include "tools/study/run/layout.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -43,28 +41,6 @@ std::vector<Accelerator> devices_of(const TrainFlags& flags, int needed) {
     throw UsageError(fmt::format("--on {}: write cpu or cuda", flags.device));
   }
   return accelerators_called(fmt::format("cuda:{}", flags.mode == "delayed" ? 1 : needed));
-}
-
-// From 2 on, the fewest devices that schedule and cut run on, as far as the cluster has them.
-int least_devices(const SettingRequest& question, const Setting& setting,
-                  const ScheduleSpec& schedule) {
-  std::string refusal;
-  for (int devices = 2; devices <= 64; ++devices) {
-    std::optional<Case> asked;
-    try {
-      asked = searched_case(question, setting, schedule, devices);
-    } catch (const UsageError&) {
-      if (devices == 2) throw;
-      throw UsageError(refusal);  // the cluster has no more
-    }
-    try {
-      lay_out(*asked);
-      return devices;
-    } catch (const UsageError& error) {
-      refusal = error.what();
-    }
-  }
-  throw UsageError(refusal);
 }
 
 std::int64_t steps_of(const TrainFlags& flags, const DataSource& data, int batch,
@@ -128,13 +104,11 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   check_recipe(flags.recipe);
   const std::vector<const Correction*> corrections =
       corrections_of(flags, common.at("weights").text);
-  const SettingRequest question = request_of(common);
-  const Setting setting = read_setting(question);
-  const ScheduleSpec schedule = one_schedule(common);
-  const bool fewest = question.devices.empty() && !common.given("cluster");
-  const int devices =
-      fewest ? least_devices(question, setting, schedule) : setting.device_counts.front();
-  const Case asked = searched_case(question, setting, schedule, devices);
+  const SettingQuestion question{request_of(common), {one_schedule(common)}};
+  const bool fewest = question.setting.devices.empty() && !common.given("cluster");
+  const OpenedCase opened = fewest ? opened_on_fewest(question) : opened_case(question);
+  const Setting& setting = opened.setting;
+  const Case& asked = opened.asked;
   const TracedModel shape = traced_model(flags.model, common.trace(), setting.model);
   if (setting.model.batch < 1) {
     throw UsageError("the trace does not say its batch size; give --microbatch-size");

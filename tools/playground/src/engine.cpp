@@ -16,17 +16,15 @@
 #include "sim/deadlock.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/task_graph.hpp"
-#include "tools/answer/answer.hpp"
+#include "tools/answers/programs.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/base/version.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
-#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/playground/src/look.hpp"
-#include "tools/study/run/layout.hpp"
-#include "tools/study/study.hpp"
+#include "tools/report/json/answer.hpp"
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"
 
@@ -35,33 +33,20 @@ namespace {
 
 std::string answer_to(const std::string& text) { return answer(text); }
 
-Case case_of(const std::string& text) {
-  const Request request = parse_request(text);
-  const Setting setting = read_setting(request.setting);
-  if (request.schedules.size() > 1 || setting.device_counts.size() > 1) {
-    throw UsageError("a program is of one schedule, on one number of devices");
-  }
-  const ScheduleSpec spec =
-      request.schedules.empty() ? parse_schedules("1f1b").front() : request.schedules.front();
-  Case asked = searched_case(request.setting, setting, spec, setting.device_counts.front());
-  if (asked.steps == 0) asked.steps = 1;
-  return asked;
-}
-
-std::string program_text(const std::string& text) {
-  return or_error([&] { return Json{{"text", print(study(case_of(text)).program)}}.text(); });
-}
-
-// Without a simulation: the page asks for it with every move of a slider.
-std::string compute_text(const std::string& text) {
+std::string text_of(const std::string& request, ProgramOf of) {
   return or_error([&] {
-    const Case asked = case_of(text);
-    const Layout layout = lay_out(asked);
-    Program program = program_of(asked, layout, costs_of(asked, layout), asked.steps);
-    keep_compute(program);
-    return Json{{"text", print(program)}}.text();
+    const ProgramQuestion question{
+        one_case_of(parse_request(request),
+                    "a program is of one schedule, on one number of devices"),
+        of};
+    return Json{{"text", print(answer(question).program)}}.text();
   });
 }
+
+std::string program_text(const std::string& text) { return text_of(text, ProgramOf::run); }
+
+// Without a simulation: the page asks for it with every move of a slider.
+std::string compute_text(const std::string& text) { return text_of(text, ProgramOf::compute); }
 
 // Of "line 4, column 12: …", the two numbers.
 void put_place(Json& error, std::string_view message) {

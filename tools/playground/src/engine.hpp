@@ -8,7 +8,7 @@ namespace stageline {
 
 /// `what` is one of
 ///
-///     answer    a request (tools/answer/request.schema.json): its answer, that of answer()
+///     answer    a request (tools/answers/request.schema.json): its answer, that of answer()
 ///     program   a request with one schedule: {"text": …}, the program that it runs
 ///     compute   the same without messages and updates, as the scheduler writes it
 ///     check     a program text: {"microbatches", "devices", "findings", "deadlocks"}

@@ -6,17 +6,17 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
-#include "tools/answer/answer.hpp"
+#include "tools/answers/simulated.hpp"
 #include "tools/base/json.hpp"
-#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/drawing_of.hpp"
+#include "tools/report/json/answer.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/diagram.hpp"
-#include "tools/study/study.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -29,21 +29,19 @@ struct Looked {
   std::optional<Drawing> drawing;
 };
 
-Looked simulated(const Request& request) {
-  const Setting setting = read_setting(request.setting);
-  if (request.schedules.size() > 1 || setting.device_counts.size() > 1) {
-    throw UsageError("a run is of one schedule, on one number of devices");
-  }
-  const ScheduleSpec spec =
-      request.schedules.empty() ? parse_schedules("1f1b").front() : request.schedules.front();
-  const Case asked = searched_case(request.setting, setting, spec, setting.device_counts.front());
+Looked looked_at(const Request& request) {
+  SimulationQuestion question{
+      one_case_of(request, "a run is of one schedule, on one number of devices")};
+  question.curves = Curves::all;
+  Simulation found = answer(question);
   Looked looked;
-  looked.outcome = study(asked, Curves::all);
-  looked.drawing = drawing_of(setting, asked, *looked.outcome);
-  looked.drawing->title = looked.outcome->schedule;
-  looked.drawing->subtitle = run_words(*looked.outcome);
-  looked.json = fmt::format("{{\"row\": {}}}", outcome_json(setting, asked, *looked.outcome,
-                                                            /*timeline=*/false));
+  looked.drawing = drawing_of(found.setting, found.asked, found.outcome);
+  looked.drawing->title = found.outcome.schedule;
+  looked.drawing->subtitle = run_words(found.outcome);
+  looked.json =
+      fmt::format("{{\"row\": {}}}", outcome_json(found.setting, found.asked, found.outcome,
+                                                  /*timeline=*/false));
+  looked.outcome = std::move(found.outcome);
   return looked;
 }
 
@@ -65,7 +63,7 @@ Looked recorded(const std::string& file) {
 Looked looked_at(const JsonValue& item) {
   const JsonNode node(item, "", "the request");
   if (const auto file = node.find("file")) return recorded(file->text());
-  return simulated(parse_request(item));
+  return looked_at(parse_request(item));
 }
 
 Json blob_json(const PageBlob& blob) {

@@ -1,4 +1,4 @@
-// From the state to the request that the engine is asked: tools/answer/request.schema.json.
+// From the state to the request that the engine is asked: tools/answers/request.schema.json.
 
 /** @typedef {import('./state.js').State} State */
 

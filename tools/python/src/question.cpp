@@ -22,15 +22,14 @@
 #include "sim/op_time.hpp"
 #include "sim/problem.hpp"
 #include "sim/text/visible.hpp"
-#include "tools/compare/advice.hpp"
+#include "tools/answers/compared.hpp"
+#include "tools/answers/simulated.hpp"
 #include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"
-#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/python/src/interrupt.hpp"
 #include "tools/python/src/reports.hpp"
 #include "tools/python/src/result.hpp"
 #include "tools/report/json/outcome.hpp"
-#include "tools/study/run/layout.hpp"
 #include "tools/sweep/words.hpp"
 
 namespace stageline::python {
@@ -60,51 +59,41 @@ std::shared_ptr<const Request> request_of(const std::string& json,
   return request;
 }
 
-// A request for one case, opened.
-struct Opened {
-  std::shared_ptr<const Request> request;
-  std::shared_ptr<const Setting> setting;
-  Case asked;
-};
-
-Opened opened(std::shared_ptr<const Request> request) {
-  auto setting = std::make_shared<const Setting>(read_setting(request->setting));
-  if (setting->device_counts.size() > 1) {
-    throw UsageError("simulate takes one number of devices; compare takes several");
-  }
-  if (request->setting.partitions.size() > 1) {
-    throw UsageError(fmt::format("simulate takes one cut, and {} were given; compare takes several",
-                                 request->setting.partitions.size()));
-  }
-  if (request->schedules.size() > 1) {
-    throw UsageError(
-        fmt::format("simulate takes one schedule, and {} were named; compare takes many",
-                    request->schedules.size()));
-  }
-  check_budget(request->budget, setting->model, "tokens");
-  const ScheduleSpec spec =
-      request->schedules.empty() ? parse_schedules("1f1b").front() : request->schedules.front();
-  Case asked = searched_case(request->setting, *setting, spec, setting->device_counts.front());
-  return {std::move(request), std::move(setting), std::move(asked)};
+SettingQuestion question_of(const Request& request) {
+  SettingQuestion question{request.setting, request.schedules};
+  question.check = [&request](const Setting& setting) {
+    if (setting.device_counts.size() > 1) {
+      throw UsageError("simulate takes one number of devices; compare takes several");
+    }
+    if (request.setting.partitions.size() > 1) {
+      throw UsageError(
+          fmt::format("simulate takes one cut, and {} were given; compare takes several",
+                      request.setting.partitions.size()));
+    }
+    if (request.schedules.size() > 1) {
+      throw UsageError(
+          fmt::format("simulate takes one schedule, and {} were named; compare takes many",
+                      request.schedules.size()));
+    }
+    check_budget(request.budget, setting.model, "tokens");
+  };
+  return question;
 }
 
-std::shared_ptr<Simulated> simulated(Opened opened) {
-  Outcome outcome = study(opened.asked);
-  return std::make_shared<Simulated>(Simulated{std::move(opened.request), std::move(opened.setting),
-                                               std::move(opened.asked), std::move(outcome)});
+std::shared_ptr<Simulated> result_of(std::shared_ptr<const Request> request, OpenedCase opened) {
+  Simulation found = simulated(std::move(opened));
+  return std::make_shared<Simulated>(
+      Simulated{std::move(request), std::make_shared<const Setting>(std::move(found.setting)),
+                std::move(found.asked), std::move(found.outcome)});
 }
 
 std::shared_ptr<Simulated> simulate(const std::string& json,
                                     const std::optional<Program>& program) {
-  return without_lock([&] { return simulated(opened(request_of(json, program))); });
+  return without_lock([&] {
+    const auto request = request_of(json, program);
+    return result_of(request, opened_case(question_of(*request)));
+  });
 }
-
-// What a scheduler in Python is given, and what it must know of it all.
-struct Asked {
-  Problem problem;
-  WeightRule weights = WeightRule::flush;
-  Program blank;
-};
 
 // A value in a message, a text without quotes.
 std::string shown(const nb::handle& object) {
@@ -156,7 +145,7 @@ std::vector<Op> ops_of_list(const nb::handle& list, std::size_t device, std::siz
   return ops;
 }
 
-Program program_of_answer(const Asked& asked, const nb::object& answer, const std::string& name) {
+Program program_of_answer(const Program& blank, const nb::object& answer, const std::string& name) {
   Program program;
   if (nb::isinstance<Program>(answer)) {
     program = nb::cast<Program>(answer);
@@ -167,7 +156,7 @@ Program program_of_answer(const Asked& asked, const nb::object& answer, const st
     }
     program = parse_program(text);
   } else {
-    program = asked.blank;
+    program = blank;
     const std::size_t too_many = too_many_ops(program);
     std::size_t device = 0;
     for (const nb::handle list : answer) {
@@ -190,21 +179,17 @@ Program program_of_answer(const Asked& asked, const nb::object& answer, const st
 
 std::shared_ptr<Simulated> simulate_by(const std::string& json, const nb::callable& scheduler,
                                        const std::string& name) {
-  Asked asked;
-  Opened at = without_lock([&] {
-    Opened one = opened(request_of(json, std::nullopt));
-    const Layout layout = checked_layout(one.asked);
-    const Costs costs = costs_of(one.asked, layout);
-    asked.problem = problem_of(one.asked, layout, costs, std::max(1, one.asked.steps));
-    asked.weights = one.asked.weights.value_or(WeightRule::flush);
-    asked.blank = blank_program(asked.problem, name, asked.weights);
-    asked.blank.independent_w.assign(asked.problem.placement.stage.size(), false);
-    asked.blank.ops.resize(asked.blank.devices.size());
+  std::shared_ptr<const Request> request;
+  AskedScheduler asked;
+  OpenedCase opened = without_lock([&] {
+    request = request_of(json, std::nullopt);
+    OpenedCase one = opened_case(question_of(*request));
+    asked = asked_scheduler(one.asked, name);
     return one;
   });
   const nb::object answer = scheduler(nb::cast(asked.problem));
-  at.asked.program = program_of_answer(asked, answer, name);
-  return without_lock([&] { return simulated(std::move(at)); });
+  opened.asked.program = program_of_answer(asked.blank, answer, name);
+  return without_lock([&] { return result_of(std::move(request), std::move(opened)); });
 }
 
 std::shared_ptr<Compared> compare_all(const std::string& json, const Progress& progress) {
@@ -212,18 +197,22 @@ std::shared_ptr<Compared> compare_all(const std::string& json, const Progress& p
     Reports reports(progress);
     auto compared = std::make_shared<Compared>();
     compared->request = request_of(json, std::nullopt);
-    compared->setting = std::make_shared<const Setting>(read_setting(compared->request->setting));
-    check_budget(compared->request->budget, compared->setting->model, "tokens");
-    std::vector<ScheduleSpec> specs = compared->request->schedules;
-    if (specs.empty()) specs = parse_schedules("all");
-    compared->rows =
-        compare(compared->request->setting, *compared->setting, specs, 0,
-                [&](std::size_t done, std::size_t wanted) {
-                  reports(static_cast<std::int64_t>(done), static_cast<std::int64_t>(wanted));
-                });
+    const Request& request = *compared->request;
+    ComparisonQuestion question;
+    question.setting = request.setting;
+    question.schedules = request.schedules;
+    question.check = [&request](const Setting& setting) {
+      check_budget(request.budget, setting.model, "tokens");
+    };
+    question.within = request.within;
+    question.keep = Keep::spans;
+    Comparison found =
+        answer(question,
+               {nullptr, [&](std::int64_t done, std::int64_t wanted) { reports(done, wanted); }});
     reports.end();
-    for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
-      RankedRows ranking = ranked(compared->rows, synchrony, compared->request->within);
+    compared->setting = std::make_shared<const Setting>(std::move(found.setting));
+    compared->rows = std::move(found.rows);
+    for (RankedRows& ranking : found.orders) {
       if (!ranking.rows.empty()) compared->rankings.push_back(std::move(ranking));
     }
     return compared;

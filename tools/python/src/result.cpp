@@ -18,7 +18,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/names.hpp"
 #include "sim/text/visible.hpp"
-#include "tools/compare/advice.hpp"
+#include "tools/answers/simulated.hpp"
 #include "tools/python/src/interrupt.hpp"
 #include "tools/python/src/sweep.hpp"
 #include "tools/report/drawing_of.hpp"
@@ -26,7 +26,6 @@
 #include "tools/report/page/outcome_page.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
-#include "tools/study/study.hpp"
 #include "tools/study/whatif/sensitivity.hpp"
 #include "tools/study/whatif/waterfall.hpp"
 
@@ -40,21 +39,16 @@ using namespace nb::literals;
 std::shared_ptr<const Outcome> drawn_of(Simulated& self) {
   if (self.drawn) return self.drawn;
   auto drawn =
-      without_lock([&] { return std::make_shared<const Outcome>(study(self.asked, Curves::all)); });
+      without_lock([&] { return std::make_shared<const Outcome>(drawn_outcome(self.asked)); });
   if (!self.drawn) self.drawn = std::move(drawn);
   return self.drawn;
 }
 
-WaysToFit ways_of(const Simulated& self) {
-  if (self.outcome.fit != Fit::no) return {};
-  Row row{self.asked, self.outcome.schedule, self.outcome, ""};
-  row.outcome->graph = {};
-  return ways_to_fit(self.request->setting, *self.setting, {std::move(row)});
-}
-
 std::string json_of(const Simulated& self, bool timeline, bool changes) {
   return without_lock([&] {
-    const WaysToFit ways = changes ? ways_of(self) : WaysToFit{};
+    const WaysToFit ways =
+        changes ? ways_to_fit(self.request->setting, *self.setting, self.asked, self.outcome)
+                : WaysToFit{};
     return outcome_json(*self.setting, self.asked, self.outcome, timeline, nullptr,
                         self.request->budget, nullptr, changes ? &ways : nullptr);
   });

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/answer/answer.hpp"
+#include "tools/answers/answer.hpp"
 #include "tools/python/src/timeline.hpp"
 
 namespace stageline::python {

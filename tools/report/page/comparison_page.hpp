@@ -1,6 +1,7 @@
 // The page of a comparison: ranking, memory against time, table, diagrams, causes, distributions.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,8 @@ struct ComparisonReport {
   std::vector<std::string> commands{};      // by row, that reproduce it
   std::vector<std::string> advice{};        // sentences on the whole
   std::vector<std::string> not_possible{};  // sentences on rows without outcome
-  std::vector<Case> drawn{};                // with their outcomes: the diagrams
-  std::vector<Outcome> outcomes{};
+  std::span<const Case> drawn{};            // with their outcomes: the diagrams
+  std::span<const Outcome> outcomes{};
   std::vector<NamedWaterfall> waterfalls{};  // at most two
   const Sensitivity* sensitivity = nullptr;  // of the first that is drawn
   std::vector<std::string> notes{};

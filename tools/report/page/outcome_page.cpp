@@ -3,6 +3,8 @@
 
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/page/diagram.hpp"
+#include "tools/report/page/sections.hpp"
+#include "tools/report/text/waterfall.hpp"
 
 namespace stageline {
 
@@ -24,6 +26,14 @@ Page page_of(const Setting& setting, std::span<const Case> asked,
     }
   }
   page.sections.push_back(diagram_section("What runs when", runs));
+  return page;
+}
+
+Page simulation_page(const Simulation& found) {
+  Page page = page_of(found.setting, {&found.asked, 1}, {&found.outcome, 1});
+  if (!found.waterfall) return page;
+  page.sections.push_back(waterfall_section(
+      "Where the step's time goes", waterfall_chart({{found.outcome.schedule, *found.waterfall}})));
   return page;
 }
 

@@ -57,6 +57,21 @@ ScatterChart front_of(const Plan& plan, const PlanView& view) {
   return chart;
 }
 
+// The recommendation with its command, or what is missing, and how far it is from the best.
+std::vector<std::string> plan_advice(const Plan& plan, const PlanView& view) {
+  std::vector<std::string> advice;
+  if (plan.recommended) {
+    advice = {plan.sentence, command_of(plan.front[*plan.recommended], view)};
+  } else {
+    advice = {plan.missing ? "nothing fits: " + print_missing(plan.missing->need)
+                           : "nothing that was tried can run"};
+  }
+  std::string searched = plan_search(plan);
+  while (searched.ends_with('\n')) searched.pop_back();
+  advice.push_back(std::move(searched));
+  return advice;
+}
+
 }  // namespace
 
 void add_notes(Page& page, const std::vector<std::string>& notes) {
@@ -115,10 +130,12 @@ Page sensitivity_page(const std::string& model, const Outcome& outcome, const Se
   return page;
 }
 
-Page plan_page(const Setting& setting, const Plan& plan, const PlanView& view,
-               const std::vector<Case>& drawn, const std::vector<Outcome>& outcomes,
-               const PageWords& words) {
-  Page page = page_with("Plan · " + setting.model.name, words);
+Page plan_page(const PlanAnswer& found, const PlanView& view,
+               const std::vector<std::string>& said) {
+  const Setting& setting = found.setting;
+  const Plan& plan = found.plan;
+  Page page = page_with("Plan · " + setting.model.name,
+                        {plan_heading(setting, found.request), plan_advice(plan, view), said});
   const ScatterChart chart = front_of(plan, view);
   if (!chart.series.empty()) {
     page.sections.push_back(scatter_section("Memory against time", chart));
@@ -131,8 +148,8 @@ Page plan_page(const Setting& setting, const Plan& plan, const PlanView& view,
     page.sections.push_back(
         table_section("The front", plan_sheet(setting.model, plan, view), rows));
   }
-  if (!outcomes.empty()) {
-    Page diagrams = page_of(setting, drawn, outcomes);
+  if (!found.outcomes.empty()) {
+    Page diagrams = page_of(setting, found.drawn, found.outcomes);
     for (PageSection& section : diagrams.sections) page.sections.push_back(std::move(section));
   }
   return page;

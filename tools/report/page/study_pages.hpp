@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/answers/planned.hpp"
 #include "tools/compare/overlay.hpp"
 #include "tools/compare/uncertainty.hpp"
 #include "tools/planner/planner.hpp"
@@ -33,10 +34,8 @@ Page uncertainty_page(const std::string& model, const std::vector<UncertainRow>&
 Page sensitivity_page(const std::string& model, const Outcome& outcome, const Sensitivity& found,
                       std::size_t most, const PageWords& words);
 
-/// The front; `drawn`: the recommended point, simulated again, or nothing.
-Page plan_page(const Setting& setting, const Plan& plan, const PlanView& view,
-               const std::vector<Case>& drawn, const std::vector<Outcome>& outcomes,
-               const PageWords& words);
+/// The front, and where it is drawn the recommended point. `said`: the notes.
+Page plan_page(const PlanAnswer& found, const PlanView& view, const std::vector<std::string>& said);
 
 /// Both timelines on one axis, and all ops that both have.
 Page overlay_page(const Overlay& overlay);

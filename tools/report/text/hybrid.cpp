@@ -5,6 +5,8 @@
 
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
+#include "tools/report/text/heading.hpp"
 
 namespace stageline {
 namespace {
@@ -14,6 +16,15 @@ std::string pace(const Period& period) {
              ? fmt::format("{} an iteration", print(period.time))
              : fmt::format("{} an iteration ({} every {})", print(period.time / period.rounds),
                            print(period.time), period.rounds);
+}
+
+// The usual heading with iterations in the place of steps.
+std::string iterations_heading(const Setting& setting, const Case& asked, PipelinedShare share) {
+  const std::size_t devices = asked.cluster.devices.size();
+  return model_line(setting) +
+         fmt::format("{} device{}{} · {} iterations{} · cut: {}\n", devices,
+                     devices == 1 ? "" : "s", of_cluster(setting, asked), share.all,
+                     of_samples(setting.model.batch, setting.model.sample), asked.partition);
 }
 
 }  // namespace
@@ -89,6 +100,17 @@ Chart hybrid_chart(const Setting& setting, const Case& asked, const HybridStudy&
     chart.footnotes.push_back("Note: " + setting.cluster.note + ".");
   }
   return chart;
+}
+
+std::string hybrid_text(const HybridAnswer& answered, int width, int columns, bool quiet) {
+  const HybridStudy& found = *answered.found;
+  Chart curve = hybrid_chart(answered.setting, answered.asked, found);
+  curve.title = curve.subtitle = "";  // what stands above and below it is said anyway
+  curve.footnotes.clear();
+  const std::string head =
+      quiet ? "" : iterations_heading(answered.setting, answered.asked, found.asked.share) + "\n";
+  return wrapped(head + hybrid_summary(answered.asked, found), width) + "\n" +
+         hybrid_table(found, width) + "\n" + chart_text(curve, columns, 12);
 }
 
 }  // namespace stageline

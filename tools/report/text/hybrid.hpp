@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "tools/answers/hybrid_run.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/study/hybrid.hpp"
@@ -23,6 +24,9 @@ Chart hybrid_chart(const Setting& setting, const Case& asked, const HybridStudy&
 
 /// All numbers as JSON, with exact picoseconds (keys in tools/report/json/README.md).
 std::string hybrid_json(const Case& asked, const HybridStudy& study);
+
+/// Heading (unless `quiet`), summary, table and the curve in so many columns; wrapped at `width`.
+std::string hybrid_text(const HybridAnswer& answered, int width, int columns, bool quiet);
 
 /// Whether the schedule's rules were rebuilt from abstracts, which is noted wherever their numbers
 /// are shown.

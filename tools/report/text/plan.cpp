@@ -210,4 +210,13 @@ std::string throughput_unit(const Model& model) {
   return (model.sample.empty() ? std::string("sample") : model.sample) + "s/s";
 }
 
+std::string plan_text(const PlanAnswer& found, const PlanView& view, bool quiet, bool dropped) {
+  const int width = view.width;
+  std::string text;
+  if (!quiet) text = wrapped(plan_heading(found.setting, found.request) + "\n", width);
+  text += plan_table(found.setting.model, found.plan, view) + plan_answer(found.plan, view);
+  text += wrapped((view.flags ? "\n" : "") + plan_search(found.plan), width);
+  return dropped ? text + "\n" + plan_dropped(found.plan, width) : text;
+}
+
 }  // namespace stageline

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/answers/planned.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/planner/planner.hpp"
 #include "tools/report/charts/chart.hpp"
@@ -40,6 +41,10 @@ std::string plan_answer(const Plan& plan, const PlanView& view);
 /// "optimal over what was searched: 12 480 candidates, …" where everything was simulated or pruned;
 /// else the bound, the gap to it, and what was not looked at.
 std::string plan_search(const Plan& plan);
+
+/// Heading (unless `quiet`), front, recommendation and search; with `dropped` what was left out;
+/// wrapped.
+std::string plan_text(const PlanAnswer& found, const PlanView& view, bool quiet, bool dropped);
 
 /// What was refused, with the reason, and what was pruned, with its bound.
 std::string plan_dropped(const Plan& plan, int width);

@@ -9,6 +9,7 @@
 #include "tools/base/json.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
+#include "tools/report/text/heading.hpp"
 
 namespace stageline {
 namespace {
@@ -183,6 +184,28 @@ std::string sensitivity_json(const Setting& setting, const Case& asked, const Ou
   said.insert(said.end(), found.notes.begin(), found.notes.end());
   result["notes"] = said;
   return result.text();
+}
+
+std::string sensitivity_svg(const SensitivityAnswer& answered, std::size_t most,
+                            const SvgOptions& options) {
+  const Sensitivity& found = answered.found;
+  Tornado tornado = sensitivity_tornado(found, most);
+  tornado.title =
+      "What the step hangs on · " + answered.outcome.schedule + " · " + answered.setting.model.name;
+  tornado.subtitle =
+      fmt::format("step {} on {} devices", print(found.step), answered.asked.device_count());
+  for (const std::string& note : found.notes) tornado.footnotes.push_back("Note: " + note + ".");
+  return tornado_svg(tornado, options);
+}
+
+std::string sensitivity_text(const SensitivityAnswer& answered, std::size_t most, int width,
+                             bool quiet) {
+  const Sensitivity& found = answered.found;
+  std::string lines = quiet ? "" : heading(answered.setting, answered.asked) + "\n";
+  lines += fmt::format("{}: step {}\n", answered.outcome.schedule, print(found.step));
+  if (!found.cycle.empty()) lines += fmt::format("decided by: {}\n", found.cycle);
+  return wrapped(lines, width) + "\n" + sensitivity_table(found, most, width) +
+         wrapped(fmt::format("→ {}\n", advice_of(found)), width);
 }
 
 }  // namespace stageline

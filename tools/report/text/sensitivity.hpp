@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <string>
 
+#include "tools/answers/sensitivities.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/charts/tornado.hpp"
+#include "tools/report/svg/options.hpp"
 #include "tools/report/text/sheet.hpp"
 #include "tools/study/whatif/sensitivity.hpp"
 
@@ -21,6 +23,14 @@ Sheet sensitivity_sheet(const Sensitivity& found);
 
 /// The bars of the first `most` levers that change anything.
 Tornado sensitivity_tornado(const Sensitivity& found, std::size_t most);
+
+/// The tornado of the first `most` levers, with its title and notes, as SVG.
+std::string sensitivity_svg(const SensitivityAnswer& answered, std::size_t most,
+                            const SvgOptions& options);
+
+/// Heading (unless `quiet`), step, the table of the first `most` levers, and advice; wrapped.
+std::string sensitivity_text(const SensitivityAnswer& answered, std::size_t most, int width,
+                             bool quiet);
 
 /// Keys in tools/report/json/README.md.
 std::string sensitivity_json(const Setting& setting, const Case& asked, const Outcome& outcome,

@@ -148,4 +148,18 @@ Json difference_json(const NamedWaterfall& first, const NamedWaterfall& second) 
   return result;
 }
 
+std::string waterfalls_svg(const std::vector<NamedWaterfall>& waterfalls, const std::string& model,
+                           const std::vector<std::string>& notes, const SvgOptions& options) {
+  WaterfallChart chart = waterfall_chart(waterfalls);
+  chart.title = "Where the step's time goes · " + model;
+  chart.subtitle = waterfalls.size() == 1
+                       ? fmt::format("{}: step {}", waterfalls.front().name,
+                                     print(waterfalls.front().waterfall.step))
+                       : difference_sentence(waterfalls.front(), waterfalls.back());
+  const std::string order = shapley_note(waterfalls.front().waterfall);
+  if (!order.empty()) chart.footnotes.push_back("Note: " + order + ".");
+  for (const std::string& note : notes) chart.footnotes.push_back("Note: " + note + ".");
+  return waterfall_svg(chart, options);
+}
+
 }  // namespace stageline

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
@@ -125,25 +124,6 @@ std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
     text += fmt::format(", {} in {}", most->row.schedule, percent(most->best));
   }
   return text;
-}
-
-std::string frozen_note(const std::string& schedule, const ScenarioSteps& steps) {
-  return fmt::format(
-      "{}: shared links serve transfers in the nominal order (--freeze), which is {:.2f} % off "
-      "on average in the first scenarios",
-      schedule, steps.frozen_error * 100);
-}
-
-std::string other_step_note(const std::string& schedule, const ScenarioSteps& steps, Time step) {
-  if (std::abs(to_seconds(steps.nominal) - to_seconds(step)) <= 0.01 * to_seconds(step)) return "";
-  return fmt::format(
-      "{}: no stretch of its run takes as long as its step, {}: the scenarios are of one that takes "
-      "{} undisturbed",
-      schedule, print(step), print(steps.nominal));
-}
-
-std::string interrupted_note(const ScenarioSteps& steps, std::int64_t asked) {
-  return fmt::format("interrupted: only the first {} of {} scenarios", steps.step.size(), asked);
 }
 
 Chart uncertainty_chart(const std::vector<UncertainRow>& rows,

@@ -1,7 +1,6 @@
 // Distributions of the step under scenarios: table and chart.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,16 +24,6 @@ Sheet uncertainty_sheet(const std::vector<UncertainRow>& rows,
 std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
                                  const std::vector<std::size_t>& order,
                                  std::optional<double> share);
-
-/// That shared links kept the nominal order, and how far off that is.
-inline constexpr std::string_view nothing_frozen =
-    "--freeze has no effect: no links are shared, so that no transfer waits for another";
-std::string frozen_note(const std::string& schedule, const ScenarioSteps& steps);
-/// That the scenarios vary about another step than `step`, that of the schedule; empty where they
-/// do not (within 1 %).
-std::string other_step_note(const std::string& schedule, const ScenarioSteps& steps, Time step);
-/// That fewer scenarios than `asked` were finished.
-std::string interrupted_note(const ScenarioSteps& steps, std::int64_t asked);
 
 /// The share of the steps that take at most so long, a curve a schedule: the first `most` of the
 /// order.

@@ -21,12 +21,6 @@ std::string device_waterfall_table(const Waterfall& waterfall, int width);
 /// That the causes are Shapley values, and of how many orders; empty of the fixed order.
 std::string shapley_note(const Waterfall& waterfall);
 
-/// The step of a schedule, cause by cause.
-struct NamedWaterfall {
-  std::string name;
-  Waterfall waterfall;
-};
-
 /// Two side by side, cause by cause, with what the second has more; and difference_sentence().
 std::string two_waterfalls_table(const NamedWaterfall& first, const NamedWaterfall& second,
                                  int width);
@@ -37,6 +31,10 @@ std::string difference_sentence(const NamedWaterfall& first, const NamedWaterfal
 
 /// The picture of one, or of two side by side; without a title.
 WaterfallChart waterfall_chart(const std::vector<NamedWaterfall>& waterfalls);
+
+/// The same with its title, and the notes below it, as SVG.
+std::string waterfalls_svg(const std::vector<NamedWaterfall>& waterfalls, const std::string& model,
+                           const std::vector<std::string>& notes, const SvgOptions& options);
 
 /// {"step_s", "step_ps", "ideal_…", "order", "orders", "causes": [{"cause", "time_s", "time_ps"},
 /// …], "devices": [{"name", "work_…", "causes": [{"cause", "busy_…", "idle_…"}, …]}, …]}.

@@ -70,6 +70,12 @@ struct Waterfall {
   Time of(StepCause cause) const { return by[static_cast<std::size_t>(cause)]; }
 };
 
+/// The step of a schedule, cause by cause.
+struct NamedWaterfall {
+  std::string name;
+  Waterfall waterfall;
+};
+
 /// Up to so many causes, Shapley values are over all orders; beyond, over `sampled_orders` drawn
 /// ones, the same in every run.
 inline constexpr int most_exact_causes = 8;

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "schedulers/aliases.hpp"
-#include "tools/answer/answer.hpp"
+#include "tools/answers/answer.hpp"
 #include "tools/base/json.hpp"
 #include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"

@@ -1,5 +1,5 @@
-// From a request to its result, and the errors of both as JSON.
-#include "tools/answer/answer.hpp"
+// Writes the answer of a request, and the errors of both, as JSON.
+#include "tools/report/json/answer.hpp"
 
 #include <fmt/core.h>
 
@@ -8,8 +8,6 @@
 #include "sim/base/errors.hpp"
 #include "sim/deadlock.hpp"
 #include "tools/base/json.hpp"
-#include "tools/compare/advice.hpp"
-#include "tools/inputs/training_budget.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/study/figures/contradictions.hpp"
 
@@ -31,32 +29,7 @@ Json ranking_json(const RankedRows& ranking) {
           {"sentence", ranking.sentence}};
 }
 
-std::vector<std::string> advice_on(const SettingRequest& request, const Result& result) {
-  if (result.rows.size() < 2) return {};
-  std::vector<std::string> advice = ways_to_fit(request, result.setting, result.rows).sentences;
-  std::string alone = one_device_advice(request, result.setting, result.rows);
-  if (!alone.empty()) advice.insert(advice.begin(), std::move(alone));
-  return advice;
-}
-
-Result answered(const Request& request, Keep keep) {
-  Result result;
-  result.setting = read_setting(request.setting);
-  check_budget(request.budget, result.setting.model, "\"tokens\"");
-  std::vector<ScheduleSpec> schedules = request.schedules;
-  if (schedules.empty() || request.setting.program) schedules = parse_schedules("1f1b");
-  result.rows = compare(request.setting, result.setting, schedules, 0, {}, keep);
-  for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
-    RankedRows ranking = ranked(result.rows, synchrony, request.within);
-    if (!ranking.rows.empty()) result.rankings.push_back(std::move(ranking));
-  }
-  result.advice = advice_on(request.setting, result);
-  return result;
-}
-
 }  // namespace
-
-Result answer(const Request& request) { return answered(request, Keep::spans); }
 
 std::string print_result(const Request& request, const Result& result) {
   std::string rows;
@@ -75,7 +48,7 @@ std::string print_result(const Request& request, const Result& result) {
 std::string answer(std::string_view request_json) {
   return or_error([&] {
     const Request request = parse_request(request_json);
-    return print_result(request, answered(request, request.timeline ? Keep::spans : Keep::facts));
+    return print_result(request, answer(request, request.timeline ? Keep::spans : Keep::facts));
   });
 }
 

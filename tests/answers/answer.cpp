@@ -1,5 +1,5 @@
 // Does the library's entry answer as the command does, and say what is wrong with a request?
-#include "tools/answer/answer.hpp"
+#include "tools/report/json/answer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -170,11 +170,11 @@ TEST_CASE("a bad request is an error in one sentence") {
   CHECK(asked(R"({"trace": "uniform", "program": "nonsense"})")["error"]["kind"] == "program");
 }
 
-// `stageline list --request-schema > tools/answer/request.schema.json` writes it again.
+// `stageline list --request-schema > tools/answers/request.schema.json` writes it again.
 TEST_CASE("the schema in the folder is that of the settings, and the reader knows its keys") {
   const char* const root = std::getenv("STAGELINE_SOURCE");
   REQUIRE(root != nullptr);
-  std::ifstream file(std::string(root) + "/tools/answer/request.schema.json");
+  std::ifstream file(std::string(root) + "/tools/answers/request.schema.json");
   std::stringstream text;
   text << file.rdbuf();
   CHECK(text.str() == request_schema());

@@ -1,11 +1,12 @@
-// The library's one entry: a question in, an answer out, as values or as JSON.
+// The library's entry for a request: a question in, an answer out, as values. As JSON:
+// tools/report/json/answer.hpp.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tools/answers/question.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/study/figures/training_rates.hpp"
@@ -24,6 +25,10 @@ struct Request {
   std::vector<std::string> notes;       // how names of schedules were read
 };
 
+/// The question of a request for one case. Its check throws UsageError with the words `several`
+/// for several schedules or numbers of devices.
+SettingQuestion one_case_of(const Request& request, const std::string& several);
+
 /// The answer: a row for each number of devices and schedule, and the rankings of the synchronous
 /// and of the asynchronous rows, where there are any. Of several rows, `advice` says whether one
 /// device is faster than all, and which changes fit into memory where no row does.
@@ -35,8 +40,8 @@ struct Result {
 };
 
 /// Throws UsageError, TraceError, ProgramError and ContradictionError; a schedule that cannot run
-/// is a row without an outcome where another one can.
-Result answer(const Request& request);
+/// is a row without an outcome where another one can. `keep`: what the outcomes hold.
+Result answer(const Request& request, Keep keep = Keep::spans);
 
 /// A request from JSON: request.schema.json beside this file has its keys, which are those of the
 /// command's flags. Throws TraceError with the JSON pointer for text that is not JSON, a key that
@@ -44,17 +49,5 @@ Result answer(const Request& request);
 Request parse_request(std::string_view json);
 /// The same of JSON that has been read.
 Request parse_request(const JsonValue& root);
-
-/// A result as JSON: {"rows": […], "rankings": […], "advice": […], "notes": […]}. The rows are the
-/// objects of `--json`; keys in tools/report/json/README.md.
-std::string print_result(const Request& request, const Result& result);
-
-/// JSON in, JSON out. Never throws for bad input: the answer is then {"error": {"kind": …,
-/// "message": …}}, with one of the kinds usage, trace, program, deadlock, contradiction. Files that
-/// the request names are read; nothing is written, nor printed.
-std::string answer(std::string_view request_json);
-
-/// What work() returns, or where it throws for bad input the {"error": …} of answer().
-std::string or_error(const std::function<std::string()>& work);
 
 }  // namespace stageline

@@ -1,0 +1,20 @@
+#include "tools/answers/drawn.hpp"
+
+#include "tools/planner/cuts/searched_case.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+
+DrawingAnswer answer(const DrawingQuestion& question) {
+  DrawingAnswer drawn{opened_setting(question)};
+  std::vector<ScheduleSpec> schedules = question.schedules;
+  if (schedules.empty()) schedules = {default_schedule()};
+  const int devices = drawn.setting.device_counts.front();
+  for (const ScheduleSpec& schedule : schedules) {
+    drawn.asked.push_back(searched_case(question.setting, drawn.setting, schedule, devices));
+    drawn.outcomes.push_back(study(drawn.asked.back(), Curves::all));
+  }
+  return drawn;
+}
+
+}  // namespace stageline

@@ -1,0 +1,41 @@
+#include "tools/answers/planned.hpp"
+
+#include <utility>
+
+#include "cost_models/batch.hpp"
+#include "tools/answers/question.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+namespace {
+
+void add_recommended(const PlanPoint& point, bool drawn, PlanAnswer& found) {
+  const SettingRequest again = request_of(found.request.setting, point.candidate);
+  const Setting its = read_setting(again);
+  for (const std::string& note : its.model.provenance.notes) {
+    if (is_on_batch(note)) found.size_notes.push_back("→ " + note);
+  }
+  if (!drawn) return;
+  found.drawn.push_back(searched_case(again, its, point.candidate.spec, its.device_counts.front()));
+  found.outcomes.push_back(study(found.drawn.back(), Curves::all));
+}
+
+}  // namespace
+
+PlanAnswer answer(const PlanQuestion& question) {
+  PlanAnswer found{read_setting(question.request.setting), question.request};
+  if (question.complete) question.complete(found.setting, found.request);
+  found.plan = plan(found.request);
+  found.interrupted =
+      found.plan.partial && found.request.stop != nullptr && found.request.stop->load();
+  if (found.interrupted && found.plan.front.empty()) {
+    throw NothingKnown{"no candidate was found that fits"};
+  }
+  if (found.plan.recommended) {
+    add_recommended(found.plan.front[*found.plan.recommended], question.drawn, found);
+  }
+  return found;
+}
+
+}  // namespace stageline

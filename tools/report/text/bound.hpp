@@ -1,0 +1,22 @@
+// The pace of a schedule beside its lower bounds, as text and JSON.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tools/answers/bounded.hpp"
+
+namespace stageline {
+
+/// Why there is no bound, where there is none.
+inline constexpr const char* no_bound =
+    "no order of rounds repeats exactly, so nothing can be derived";
+
+/// Heading (unless `quiet`), step, cycle, the table of the bounds, and the distance to the largest;
+/// wrapped.
+std::string bound_text(const BoundAnswer& answered, int width, bool quiet);
+
+/// Keys in tools/report/json/README.md.
+std::string bound_json(const BoundAnswer& answered);
+
+}  // namespace stageline
