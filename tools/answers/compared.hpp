@@ -22,7 +22,7 @@ enum class Redrawn : std::uint8_t {
   explained,  // these, with waterfalls, and the sensitivities of the first
 };
 
-/// Of all schedules, where none is named.
+/// Takes all schedules where none is named.
 struct ComparisonQuestion : SettingQuestion {
   double within = default_within;   // as ranked() takes it
   RankBy by{};                      // what rows are ranked by

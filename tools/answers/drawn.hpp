@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-/// Of default_schedule(), where none is named.
+/// Takes default_schedule() where none is named.
 struct DrawingQuestion : SettingQuestion {};
 
 /// In the order of the question.

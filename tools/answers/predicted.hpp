@@ -6,7 +6,7 @@
 
 namespace stageline {
 
-/// Of one pipeline on `devices` devices; with several replicas, of all of them together: schedule
+/// One pipeline on `devices` devices, or all replicas of it together: schedule
 /// and cut are those of one pipeline on its share of the devices, micro-batches are each replica's,
 /// and the gradients are reduced among the replicas.
 struct PredictionQuestion : SettingQuestion {

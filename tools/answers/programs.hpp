@@ -16,7 +16,7 @@ enum class ProgramOf : std::uint8_t {
   compute,          // those as the schedule writes them
 };
 
-/// Of one step, unless the setting says how many.
+/// The program has one step, unless the setting says how many.
 struct ProgramQuestion : SettingQuestion {
   ProgramOf of = ProgramOf::run;
 };

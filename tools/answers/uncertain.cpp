@@ -24,7 +24,7 @@ std::optional<LongRun> long_run_of(const WhatIfQuestion& question,
   return long_run(request);
 }
 
-// Of settings that have no effect, each once: not those of the setting again.
+// Notes on settings without effect, each once: not those of the setting again.
 std::vector<std::string> notes_on_settings(const WhatIfAnswer& found) {
   const std::vector<std::string> known = notes(found.setting);
   std::vector<std::string> said;

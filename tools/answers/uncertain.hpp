@@ -11,7 +11,7 @@
 
 namespace stageline {
 
-/// Of default_schedule(), where none is named.
+/// Takes default_schedule() where none is named.
 struct WhatIfQuestion : SettingQuestion {
   std::optional<double> by = 0.95;     // the quantile that rows are ranked by; empty: the mean
   ScenarioRequest scenarios{};         // but for what a Watch says
@@ -28,7 +28,7 @@ struct WhatIfAnswer {
   bool stopped = false;              // `stop` came; what was done until then is there
 
   const UncertainRow& best() const { return rows[order.front()]; }
-  /// Of the best row.
+  /// Those of the best row.
   std::size_t scenarios() const { return best().steps->step.size(); }
   bool fits() const;
 };

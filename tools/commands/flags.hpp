@@ -74,7 +74,7 @@ class Flags {
     SettingGroup group = SettingGroup::other;
     bool common = false;
   };
-  /// Of all commands of a program.
+  /// What all commands of a program share.
   struct Program {
     int exit_code = 0;
     std::vector<FurtherFiles> further;

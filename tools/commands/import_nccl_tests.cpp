@@ -36,7 +36,7 @@ struct ReadRun {
   std::string file;
 };
 
-// Of one collective among as many ranks on as many machines, for which a cluster has one law.
+// One collective among as many ranks on as many machines, for which a cluster has one law.
 using AlikeRuns = std::vector<ReadRun>;
 
 // The law of some runs that are alike, or the lines of one.

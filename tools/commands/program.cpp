@@ -102,7 +102,7 @@ void convert_program(const ProgramFlags& flags) {
   say(format.write({flags.out, program}), flags.common.quiet);
 }
 
-// Of a format without costs: flags that decide these alone. Our own text says no layers of stages
+// Flags that decide costs alone, for a format without any. Our own text says no layers of stages
 // either, and takes from a cut no more than the replicas that PipeDream's has.
 std::vector<std::string> notes_on_costs(Flags command, const ProgramFormat& format,
                                         const std::string& partition) {

@@ -50,7 +50,7 @@ double speedup_over(const Cluster& cluster, const Row& row) {
   return row.outcome->speedup * (fastest_pass(row.asked.model(), cluster) / own);
 }
 
-// Of the rows of one kind that fit, the one of the highest throughput; null where there is none.
+// The row of the highest throughput among those of one kind that fit; null where there is none.
 const Row* fastest_of(const std::vector<Row>& rows, Synchrony synchrony) {
   const Row* best = nullptr;
   for (const Row& row : rows) {

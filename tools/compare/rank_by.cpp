@@ -27,7 +27,7 @@ Measured in_words(double step, double samples, bool sweep, std::string (*text)(d
   return {value, sweep ? text(value * million) + " a million samples" : text(step)};
 }
 
-// Of a million samples it may be longer than a Time.
+// The time of a million samples may be longer than a Time.
 std::string time_text(double seconds) {
   constexpr double longest = 1e5;
   return seconds < longest ? print(from_seconds(seconds)) : fmt::format("{:.1f} s", seconds);

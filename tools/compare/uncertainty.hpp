@@ -36,10 +36,10 @@ struct Uncertainty {
   std::string why_not;        // why it has no steps; empty where the row has no outcome
 };
 
-/// Of each row with an outcome, all under the same scenarios (common random numbers). Where
-/// `scenarios.stop` ends the run early, all have as many scenarios as the one with the least, and
-/// those without any say that they were interrupted. Throws UsageError where every outcome meets
-/// the same refusal.
+/// The distribution of each row with an outcome, under the same scenarios (common random numbers).
+/// Where `scenarios.stop` ends the run early, all have as many scenarios as the one with the least,
+/// and those without any say that they were interrupted. Throws UsageError where every outcome
+/// meets the same refusal.
 std::vector<Uncertainty> uncertainty_of(const std::vector<Row>& rows,
                                         const ScenarioRequest& scenarios);
 

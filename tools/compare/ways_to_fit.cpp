@@ -148,7 +148,7 @@ Named in_searched_orders(Named named, const SettingRequest& request, const FitQu
     ChangedCandidate& one = all[i];
     if (!judgements[i].verdict) continue;
     const double step = to_seconds(one.verdict.step);
-    // Of one sample, by the step in seconds.
+    // The cost of one sample, by the step in seconds.
     const double each = step > 0 ? one.cost / (step * one.candidate.shape.devices()) : 0;
     one.verdict = std::move(*judgements[i].verdict);
     one.cost = each * to_seconds(one.verdict.step) * one.candidate.shape.devices();

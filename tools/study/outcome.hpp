@@ -38,7 +38,7 @@ struct StreamFacts {
   int cycles = 0;              // of the whole program in lockstep, M + 2K; 0: another schedule
 };
 
-/// Of the costs of a stage, what is shown of it.
+/// What is shown of the costs of a stage.
 struct StageFigures {
   struct Reduction {
     Time alone{};

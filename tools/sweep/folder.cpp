@@ -197,7 +197,7 @@ SweepFolder::SweepFolder(std::string path, const SweepSpec& spec)
 void SweepFolder::begin() const {
   const fs::path file = fs::path(path_) / manifest_name;
   if (fs::exists(file)) return check_begun(file);
-  // Of two that begin at a time one must not replace the other's: a link, unlike a rename, does
+  // One of two that begin at a time must not replace the other's: a link, unlike a rename, does
   // not.
   const fs::path beside = fs::path(path_) / fmt::format("{}{}.{:08x}.tmp", manifest_name,
                                                         ::getpid(), std::random_device{}());

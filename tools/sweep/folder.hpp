@@ -14,7 +14,7 @@
 
 namespace stageline {
 
-/// Of n shards the i-th, from 1: it makes the chunks c with c mod n = i − 1.
+/// The i-th of n shards, from 1: it makes the chunks c with c mod n = i − 1.
 struct Shard {
   std::int64_t index = 1;
   std::int64_t count = 1;
@@ -31,8 +31,8 @@ std::vector<std::string> named_files(const SweepSpec& spec);
 /// What they hold now. A sweep reads them once: they may change while it runs.
 FileContents read_named_files(const SweepSpec& spec);
 
-/// Of the question, the version and what the files that it names hold: 16 hexadecimal digits. The
-/// same on two machines: their rows are the same.
+/// Hash of the question, the version and what the files that it names hold: 16 hexadecimal digits.
+/// The same on two machines: their rows are the same.
 std::string sweep_hash(const SweepSpec& spec, const FileContents& files);
 
 /// The files that a sweep writes to its folder, by pattern_of() of tools/base/outputs.hpp.
@@ -62,7 +62,7 @@ class SweepFolder {
   std::string table_file() const;                    // "DIR/table.csv.gz"
   std::vector<std::int64_t> missing(Shard shard = {}) const;
 
-  /// Of read_named_files(), when the folder was looked at; none after open().
+  /// What read_named_files() returned when the folder was looked at; none after open().
   const FileContents& files() const { return files_; }
 
   /// Writes sweep.json where it is missing; to be called before the first chunk is written. Throws

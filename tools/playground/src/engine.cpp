@@ -48,7 +48,7 @@ std::string program_text(const std::string& text) { return text_of(text, Program
 // Without a simulation: the page asks for it with every move of a slider.
 std::string compute_text(const std::string& text) { return text_of(text, ProgramOf::compute); }
 
-// Of "line 4, column 12: …", the two numbers.
+// The two numbers of "line 4, column 12: …".
 void put_place(Json& error, std::string_view message) {
   constexpr std::string_view line_word = "line ";
   constexpr std::string_view column_word = ", column ";

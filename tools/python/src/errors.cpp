@@ -21,7 +21,7 @@ namespace nb = nanobind;
 // What parse_request() calls the settings of a call.
 constexpr std::string_view settings = "the request";
 
-// Of a file that may be in any encoding.
+// The name of a file, which may be in any encoding.
 nb::object as_python(const std::string& text) {
   return nb::steal(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));

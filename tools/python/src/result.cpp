@@ -183,7 +183,7 @@ nb::list idle_of_devices(const Simulated& self) {
   return devices;
 }
 
-// Of outcomes with their task graph, which rows of a comparison come without.
+// Needs the task graph, which rows of a comparison come without.
 nb::dict waterfall_dict(Simulated& self, bool shapley) {
   const std::shared_ptr<const Outcome> outcome = drawn_of(self);
   const Waterfall waterfall = without_lock([&] {

@@ -29,7 +29,7 @@ std::string rectangle(double x, double y, double width, const std::string& class
                      svg_number(bar_thickness));
 }
 
-// Of the first waterfall solid, of the second hatched.
+// Bars of the first waterfall are solid, those of the second hatched.
 std::string box(std::size_t waterfall, double x, double y, double width) {
   if (waterfall == 0) return rectangle(x, y, width, "f0");
   return rectangle(x, y, width, "s1 bg open") +

@@ -26,7 +26,7 @@ Json way_json(const WayToFit& way) {
   result["cost"] = changed.cost_of_from > 0 ? Json(changed.cost / changed.cost_of_from) : Json();
   result["peak_bytes"] = changed.verdict.fullest().count;
   if (const std::optional<MemoryNeed>& need = changed.verdict.need) {
-    // Of memory that grows as long as it runs, no number is missing.
+    // Memory that grows as long as it runs lacks no number of bytes.
     result["missing_bytes"] =
         need->grows ? Json() : Json(std::max<std::int64_t>(need->missing().count, 0));
     result["where"] = need->grows ? Json() : Json(need->place);

@@ -98,7 +98,7 @@ RankingBars ranking_of(const ComparisonReport& report) {
   return bars;
 }
 
-// Of all devices of all rows; nothing where they differ, or one is unknown.
+// The limit of all devices of all rows; nothing where they differ, or one is unknown.
 std::optional<ReferenceValue> memory_of_devices(const ComparisonReport& report) {
   std::optional<Bytes> limit;
   for (const Row& row : report.rows) {

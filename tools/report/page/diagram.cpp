@@ -30,7 +30,7 @@ Json limits_json(const std::vector<std::optional<Bytes>>& limits) {
   return list;
 }
 
-// Of messages, reductions and copies; empty where bytes are unknown.
+// The bytes of messages, reductions and copies; empty where they are unknown.
 std::optional<Bytes> moved_by(const Outcome& outcome, const StageGraph& stages, Op op) {
   const StageCosts& costs = outcome.costs.stage[op.stage];
   switch (class_of(op.kind)) {

@@ -20,7 +20,7 @@ struct ComparisonView {
   bool known_only = false;  // of `columns`, without those of language models that no row can fill
   TrainingBudget budget{};  // what GPU-hours and cost are of
   RankBy by{};              // the order; its columns are shown
-  /// Of the rows, with --jitter and the like; else empty.
+  /// Those of the rows, with --jitter and the like; else empty.
   const std::vector<Uncertainty>* uncertain = nullptr;
   bool cuts = false;  // several are compared, so that rows name theirs
 };

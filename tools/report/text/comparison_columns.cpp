@@ -45,7 +45,7 @@ CellFigure throughput_figure(const Facts& row) {
   return number_figure(outcome.throughput, outcome.throughput_unit);
 }
 
-// Of the device that peaks highest.
+// The memory of the device that peaks highest.
 const DeviceMemory& peak_memory(const Facts& row) {
   return nth(row.outcome->memory.device, row.outcome->peak_device());
 }
@@ -85,7 +85,7 @@ bool by_price(const Facts& row) {
   return row.by.measure == RankBy::Measure::energy || row.by.measure == RankBy::Measure::cost;
 }
 
-// Of the training that is asked for, else of a step.
+// The cost of the training that is asked for, else that of a step.
 std::optional<double> cost_of(const Facts& row) {
   return row.rates.device_hours ? row.rates.dollars : row.energy.dollars;
 }

@@ -41,12 +41,12 @@ struct ComparisonColumn {
 /// In the order of the table.
 const std::vector<ComparisonColumn>& all_comparison_columns();
 
-/// Of the rows in `order`, which all have outcomes.
+/// The facts of the rows in `order`, which all have outcomes.
 std::vector<ComparisonFacts> comparison_facts(const std::vector<Row>& rows,
                                               const std::vector<std::size_t>& order,
                                               const ComparisonView& view);
 
-/// Of one column, as the view names it: "p99", "mean".
+/// The title of a column, as the view names it: "p99", "mean".
 std::string comparison_title(const ComparisonColumn& column, const ComparisonView& view);
 
 /// Whether the table shows it where no columns are asked for.

@@ -10,7 +10,7 @@
 
 namespace stageline {
 
-/// Of all iterations, the pipelined ones: 0 to 1.
+/// The share of all iterations that is pipelined: 0 to 1.
 double fraction(PipelinedShare share);
 
 /// Total, speed-ups, pace, fill and drain: four or five lines.

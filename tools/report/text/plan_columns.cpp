@@ -63,7 +63,7 @@ std::string text_or_dash(const std::optional<double>& value, Text&& text) {
   return value ? text(*value) : not_known;
 }
 
-// Of a step, which may cost less than a cent.
+// The price of a step, which may be less than a cent.
 std::string step_dollars(double dollars) {
   return dollars < 10 ? fmt::format("${:.3g}", dollars) : dollars_text(dollars);
 }

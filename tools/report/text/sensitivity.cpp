@@ -23,7 +23,7 @@ std::string change(const Sensitivity& found, Time step) {
 
 std::string in_percent(double factor) { return fmt::format("{:+.3g} %", (factor - 1) * 100); }
 
-// Of the cycle; none where a little less of the lever makes the step longer.
+// The lever's share of the cycle; none where a little less of the lever makes the step longer.
 std::string share_of(const LeverEffect& effect) {
   return effect.share_faster < -nothing ? "–" : percent(effect.share_faster);
 }

@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-/// Of a number of days, in the largest unit of which there are two or more: "73.8 seconds",
+/// A number of days in the largest unit of which there are two or more: "73.8 seconds",
 /// "31.2 hours", "42.0 days", "14.1 years".
 std::string days_text(double days);
 

@@ -10,8 +10,8 @@
 
 namespace stageline {
 
-/// Of one step in the steady state and all devices of the run. Empty where a device's kind does not
-/// state what it needs.
+/// The energy of a step in the steady state, all devices together. Empty where a device's kind does
+/// not state what it needs.
 struct StepEnergy {
   /// Σ devices busy · busy power + idle · idle power. Busy is the time of the device's ops, with
   /// the collectives inside; hosts, switches and cooling are not counted.

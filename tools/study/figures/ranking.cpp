@@ -152,7 +152,7 @@ class Ranking {
 
   std::string beside(std::size_t best, std::size_t next) const {
     const double faster = times_as_fast(best, next);
-    // Of bytes that are unknown, or none, there is no ratio.
+    // There is no ratio of bytes that are unknown, or none.
     const bool measurable = at(best).bytes_known() && at(next).bytes_known() &&
                             peak(best) > Bytes{} && peak(next) > Bytes{};
     const double memory =

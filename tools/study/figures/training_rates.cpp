@@ -30,7 +30,7 @@ double flops_of_a_microbatch(const Model& model) {
   return flops * ranks_of_a_layer(model);
 }
 
-// Of one R of each stage, a whole micro-batch.
+// One R of each stage, a whole micro-batch.
 std::vector<double> repeated_flops(const Case& asked, const Outcome& outcome) {
   constexpr int skipped = 100;  // recompute below this part of forward
   const Partition& cut = outcome.plan.partition;
@@ -70,7 +70,7 @@ bool states_peak(const DeviceKind& kind, double flops) {
                      [&](const PeakRate& peak) { return peak.flops == flops; });
 }
 
-// Of all devices together, per second.
+// All devices together, per second.
 double peak_flops(const Model& model, const Cluster& cluster) {
   std::vector<double> rate(cluster.kinds.size());
   for (const Device& device : cluster.devices) {

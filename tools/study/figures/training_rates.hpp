@@ -15,8 +15,8 @@ struct TrainingBudget {
   std::optional<double> price_per_hour;  // US dollars a device; empty: that of its kind, if known
 };
 
-/// Of one step in the steady state. Empty where the trace does not say what it needs, or a step
-/// takes no time.
+/// The rates of a step in the steady state. Empty where the trace does not say what it needs, or a
+/// step takes no time.
 struct TrainingRates {
   std::optional<double> tokens_per_second;         // of all devices together
   std::optional<double> tokens_per_device_second;  // the same over all devices
@@ -28,7 +28,7 @@ struct TrainingRates {
   /// Time of blocking collectives on the compute lane of the busiest device in a step, by group in
   /// the order of all_dimensions, as a share of the step.
   GroupShares blocking{};
-  /// Of the step: waits for messages and for reductions; Outcome::exposed_communication.
+  /// Shares of the step: waits for messages and for reductions; Outcome::exposed_communication.
   double exposed = 0;
   /// Mean over the devices, of the time that was simulated: idle for messages between stages, and
   /// for reductions between replicas (IdleKind::link and IdleKind::collectives).
