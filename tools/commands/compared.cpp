@@ -14,7 +14,6 @@
 #include "tools/commands/typed.hpp"
 #include "tools/commands/why_flags.hpp"
 #include "tools/study/figures/notes.hpp"
-#include "tools/study/figures/recompute.hpp"
 
 namespace stageline {
 namespace {
@@ -174,7 +173,7 @@ std::vector<std::string> compare_notes(const CompareFlags& flags, const Compared
     if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
   };
   const bool recomputes = std::any_of(rows.begin(), rows.end(), [](const Row& row) {
-    return row.outcome && recompute_fraction(*row.outcome) > 0;
+    return row.outcome && row.outcome->figures.recompute > 0;
   });
   if (recomputes) {
     say("recompute: the share of the devices' time that runs forwards again, which the bubble does "

@@ -32,10 +32,8 @@
 #include "tools/report/text/uncertainty.hpp"
 #include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
-#include "tools/study/figures/blocking.hpp"
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/figures/notes.hpp"
-#include "tools/study/figures/recompute.hpp"
 #include "tools/study/pace/stash_gap.hpp"
 #include "tools/study/whatif/waterfall.hpp"
 
@@ -71,10 +69,10 @@ std::string summary(const Case& asked, const Outcome& outcome) {
                     outcome.throughput_unit, outcome.speedup,
                     asked.ranked ? "pipeline rank" : "device", percent(outcome.bubble_fraction));
   }
-  if (const double share = recompute_fraction(outcome); share > 0) {
+  if (const double share = outcome.figures.recompute; share > 0) {
     text += fmt::format(" · recompute {}", percent(share));
   }
-  if (const double share = blocking_fraction(outcome); share > 0) {
+  if (const double share = outcome.figures.blocking; share > 0) {
     text += fmt::format(" · blocking collectives {}", percent(share));
   }
   text += "\n";
@@ -84,7 +82,8 @@ std::string summary(const Case& asked, const Outcome& outcome) {
                         in_words(*outcome.period, outcome.round, outcome.program.devices));
   }
   // Orders that keep I and W apart look for the shortest one.
-  const std::optional<StashGap> gap = is_apart(outcome) ? stash_gap(asked, outcome) : std::nullopt;
+  const std::optional<StashGap> gap =
+      outcome.figures.is_apart ? stash_gap(asked, outcome) : std::nullopt;
   if (gap) text += in_words(*gap) + "\n";
   text += fmt::format("{}; makespan of {} step{} {}\n", peak_text(outcome), outcome.program.steps,
                       outcome.program.steps == 1 ? "" : "s", print(outcome.metrics.makespan));
@@ -93,7 +92,7 @@ std::string summary(const Case& asked, const Outcome& outcome) {
 
 std::string path_line(const Outcome& outcome) {
   std::string text = "critical path:";
-  for (const PathShare& share : shares(outcome.critical_path)) {
+  for (const PathShare& share : outcome.figures.path) {
     text += fmt::format(" {} {} ({})", share.kind, print(share.time),
                         percent(part(share.time, outcome.metrics.makespan)));
   }

@@ -9,11 +9,7 @@
 #include "tools/base/json.hpp"
 #include "tools/report/json/row_parts.hpp"
 #include "tools/report/json/ways_to_fit.hpp"
-#include "tools/study/figures/blocking.hpp"
-#include "tools/study/figures/drop_spans.hpp"
 #include "tools/study/figures/notes.hpp"
-#include "tools/study/figures/recompute.hpp"
-#include "tools/study/figures/staleness_facts.hpp"
 #include "tools/study/pace/stash_gap.hpp"
 #include "traces/json/timeline.hpp"
 
@@ -153,7 +149,7 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
     if (outcome.plan.partition.stage_of[layer] == static_cast<int>(s)) layers.push_back(layer);
   }
   stage["layers"] = layers;
-  const StageFigures figures = stage_figures(outcome, s);
+  const StageFigures& figures = outcome.figures.stage[s];
   put_time(stage, "forward", figures.forward);
   put_time(stage, "input_grad", figures.input_grad);
   put_time(stage, "weight_grad", figures.weight_grad);
@@ -194,8 +190,7 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
   return stage;
 }
 
-Json stream_json(const Outcome& outcome) {
-  const StreamFacts facts = stream_facts(outcome);
+Json stream_json(const Outcome& outcome, const StreamFacts& facts) {
   Json stream;
   const auto of_bytes = [&](double value) {
     return outcome.bytes_known() ? Json(value) : Json(nullptr);
@@ -323,16 +318,16 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["throughput_unit"] = outcome.throughput_unit;
   result["speedup"] = of_time(outcome.speedup);
   result["bubble_fraction"] = outcome.bubble_fraction;
-  result["recompute_fraction"] = recompute_fraction(outcome);
-  if (asked.ranked) result["blocking_collectives_fraction"] = blocking_fraction(outcome);
+  result["recompute_fraction"] = outcome.figures.recompute;
+  if (asked.ranked) result["blocking_collectives_fraction"] = outcome.figures.blocking;
   result["exposed_communication_fraction"] = outcome.exposed_communication;
   put_rates(result, training_rates(asked, outcome, budget));
   put_energy(result, step_energy(asked, outcome, budget.price_per_hour));
   result["fits"] = name(outcome.fit);
   Json path = Json::object();  // empty where no span takes time
-  for (const PathShare& share : path_shares(outcome)) put_time(path, share.kind, share.time);
+  for (const PathShare& share : outcome.figures.path) put_time(path, share.kind, share.time);
   result["critical_path"] = path;
-  if (const auto gap = is_apart(outcome) ? stash_gap(asked, outcome) : std::nullopt) {
+  if (const auto gap = outcome.figures.is_apart ? stash_gap(asked, outcome) : std::nullopt) {
     Json least{{"stashes", gap->stashes}};
     put_time(least, "span", gap->span);
     put_time(least, "bound", gap->bound);
@@ -350,7 +345,7 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
     if (timeline) stage["versions_held"] = versions_held_json(outcome, curves, s);
     result["per_stage"].push_back(std::move(stage));
   }
-  if (outcome.synchrony == Synchrony::asynchronous) result["stream"] = stream_json(outcome);
+  if (outcome.figures.stream) result["stream"] = stream_json(outcome, *outcome.figures.stream);
   for (std::size_t h = 0; h < outcome.memory.host.size(); ++h) {
     const DeviceMemory& host = outcome.memory.host[h];
     if (host.peak == Bytes{}) continue;

@@ -8,8 +8,6 @@
 
 #include "sim/base/index.hpp"
 #include "tools/base/amounts.hpp"
-#include "tools/study/figures/blocking.hpp"
-#include "tools/study/figures/recompute.hpp"
 
 namespace stageline {
 namespace {
@@ -221,14 +219,14 @@ std::vector<ComparisonColumn> joined_columns() {
        [](const Facts& row) { return number_figure(row.outcome->bubble_fraction); }},
       {{"recompute", false, 40},
        "Share of the devices' time that runs forwards again; no part of the bubble",
-       [](const Facts& row) { return percent(recompute_fraction(*row.outcome)); },
-       [](const Facts& row) { return number_figure(recompute_fraction(*row.outcome)); },
-       [](const Facts& row) { return recompute_fraction(*row.outcome) > 0; }},
+       [](const Facts& row) { return percent(row.outcome->figures.recompute); },
+       [](const Facts& row) { return number_figure(row.outcome->figures.recompute); },
+       [](const Facts& row) { return row.outcome->figures.recompute > 0; }},
       {{"blocking", false, 45},
        "Share of the devices' time in collectives inside ops: of tp, cp and ep, and what ZeRO exchanges",
-       [](const Facts& row) { return percent(blocking_fraction(*row.outcome)); },
-       [](const Facts& row) { return number_figure(blocking_fraction(*row.outcome)); },
-       [](const Facts& row) { return blocking_fraction(*row.outcome) > 0; }},
+       [](const Facts& row) { return percent(row.outcome->figures.blocking); },
+       [](const Facts& row) { return number_figure(row.outcome->figures.blocking); },
+       [](const Facts& row) { return row.outcome->figures.blocking > 0; }},
       {{"exposed comm", false, 80},
        "What messages and reductions beside compute add to a step: 1 − step with these free / step",
        [](const Facts& row) { return percent(row.outcome->exposed_communication); },
