@@ -45,7 +45,8 @@ Result answered(const Request& request, Keep keep) {
   check_budget(request.budget, result.setting.model, "\"tokens\"");
   std::vector<ScheduleSpec> schedules = request.schedules;
   if (schedules.empty() || request.setting.program) schedules = parse_schedules("1f1b");
-  result.rows = compare(request.setting, result.setting, schedules, 0, {}, keep);
+  result.rows =
+      compare(request.setting, result.setting, schedules, 0, {}, keep, nullptr, request.budget);
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
     RankedRows ranking = ranked(result.rows, synchrony, request.within);
     if (!ranking.rows.empty()) result.rankings.push_back(std::move(ranking));
@@ -62,8 +63,7 @@ std::string print_result(const Request& request, const Result& result) {
   std::string rows;
   for (const Row& row : result.rows) {
     rows += rows.empty() ? "\n" : ",\n";
-    rows += row.outcome ? outcome_json(result.setting, row.asked, *row.outcome, request.timeline,
-                                       nullptr, request.budget)
+    rows += row.outcome ? row_json(result.setting, row, request.timeline)
                         : unanswered_json(row.asked, row.why_not);
   }
   Json rankings = Json::array();

@@ -116,8 +116,7 @@ int run_compare(const CompareFlags& flags) {
   const bool stopped = found.found.stopped;
   const int answer = stopped ? exit_code_after_signal() : found.fits ? 0 : 1;
   if (!common.json.empty()) {
-    write_file(common.json, rows_json(setting, rows, found.plain_view.budget,
-                                      {found.found.uncertain, found.both, &ways}));
+    write_file(common.json, rows_json(setting, rows, {found.found.uncertain, found.both, &ways}));
   }
   if (any_picture(flags.svg)) {
     if (!found.both.empty()) {

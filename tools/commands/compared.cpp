@@ -18,10 +18,9 @@
 namespace stageline {
 namespace {
 
-bool any_priced(const std::vector<Row>& rows, const TrainingBudget& budget) {
-  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
-    return row.outcome && training_rates(row.asked, *row.outcome, budget).dollars;
-  });
+bool any_priced(const std::vector<Row>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const Row& row) { return row.figures.rates.dollars.has_value(); });
 }
 
 // Empty where the fastest device is as fast in all rows.
@@ -90,7 +89,7 @@ Compared compared(const CompareFlags& flags, CompareQuestion question) {
           all_rows = all;
           line(static_cast<std::int64_t>(done), static_cast<std::int64_t>(all));
         },
-        asked.why ? Keep::spans : Keep::facts, &catch_signals(SecondSignal::ends));
+        asked.why ? Keep::spans : Keep::facts, &catch_signals(SecondSignal::ends), view.budget);
   } catch (const CalledOff&) {
     throw Interrupted{"no schedule was simulated, nothing was written", false};
   }
@@ -110,8 +109,7 @@ Compared compared(const CompareFlags& flags, CompareQuestion question) {
                                 "not ranked",
                                 rows.size(), all_rows));
   }
-  const std::vector<Measured> measured =
-      measured_by(view.by, rows, result.found.uncertain, view.budget);
+  const std::vector<Measured> measured = measured_by(view.by, rows, result.found.uncertain);
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
     result.orders.push_back(view.by == RankBy{}
                                 ? ranked(rows, synchrony, asked.within)
@@ -187,7 +185,7 @@ std::vector<std::string> compare_notes(const CompareFlags& flags, const Compared
     }
   }
   if (const std::string note = baselines_note(rows); !note.empty()) say(note);
-  if (view.budget.tokens > 0 && !view.budget.price_per_hour && !any_priced(rows, view.budget)) {
+  if (view.budget.tokens > 0 && !view.budget.price_per_hour && !any_priced(rows)) {
     say("the cost of the training is unknown: give --price, or a cluster whose devices have one");
   }
   for (const Row& row : rows) {

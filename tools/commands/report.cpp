@@ -27,7 +27,7 @@ int run_report(const CompareFlags& flags) {
   Compared found = compared(flags, compare_question(flags));
   const WaysToFit ways = ways_so_far(flags, found);
   if (!common.json.empty()) {
-    write_file(common.json, rows_json(found.question.setting, found.rows, found.plain_view.budget,
+    write_file(common.json, rows_json(found.question.setting, found.rows,
                                       {found.found.uncertain, found.both, &ways}));
   }
   const std::string alone =

@@ -213,11 +213,12 @@ std::shared_ptr<Compared> compare_all(const std::string& json, const Progress& p
     check_budget(compared->request->budget, compared->setting->model, "tokens");
     std::vector<ScheduleSpec> specs = compared->request->schedules;
     if (specs.empty()) specs = parse_schedules("all");
-    compared->rows =
-        compare(compared->request->setting, *compared->setting, specs, 0,
-                [&](std::size_t done, std::size_t wanted) {
-                  reports(static_cast<std::int64_t>(done), static_cast<std::int64_t>(wanted));
-                });
+    compared->rows = compare(
+        compared->request->setting, *compared->setting, specs, 0,
+        [&](std::size_t done, std::size_t wanted) {
+          reports(static_cast<std::int64_t>(done), static_cast<std::int64_t>(wanted));
+        },
+        Keep::spans, nullptr, compared->request->budget);
     reports.end();
     for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
       RankedRows ranking = ranked(compared->rows, synchrony, compared->request->within);
@@ -348,8 +349,7 @@ void bind_question(nb::module_& module) {
                    nb::for_getter(nb::sig("def rankings(self, /) -> list[dict[str, typing.Any]]")),
                    "By kind, synchronous first (dicts).")
       .def("json", [](const Compared& self) {
-        return without_lock(
-            [&] { return rows_json(*self.setting, self.rows, self.request->budget); });
+        return without_lock([&] { return rows_json(*self.setting, self.rows); });
       });
   module.def("simulate", &simulate, "request"_a, "program"_a = nb::none());
   module.def("simulate_by", &simulate_by, "request"_a, "scheduler"_a, "name"_a);

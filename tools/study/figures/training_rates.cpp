@@ -7,7 +7,6 @@
 
 #include "cost_models/recomputation.hpp"
 #include "sim/base/index.hpp"
-#include "tools/study/figures/energy.hpp"
 
 namespace stageline {
 namespace {
@@ -135,6 +134,12 @@ TrainingRates training_rates(const Case& asked, const Outcome& outcome,
   set_communication(rates, outcome);
   set_budget(rates, asked, budget);
   return rates;
+}
+
+BudgetFigures budget_figures(const Case& asked, const Outcome& outcome,
+                             const TrainingBudget& budget) {
+  return {training_rates(asked, outcome, budget),
+          step_energy(asked, outcome, budget.price_per_hour)};
 }
 
 }  // namespace stageline
