@@ -57,7 +57,7 @@ TEST_CASE("rows are ranked by their quantile, and best is shared out among those
   for (const Uncertainty& row : all.uncertain) best += row.best;
   CHECK(best == doctest::Approx(1));
   const RankBy by = parse_rank_by("p99", "--by", true);
-  const std::vector<Measured> measured = measured_by(by, all.rows, all.uncertain, {});
+  const std::vector<Measured> measured = measured_by(by, all.rows, all.uncertain);
   const RankedRows order = ranked_by(all.rows, Synchrony::synchronous, measured, all.uncertain);
   REQUIRE(order.rows.size() == 3);
   for (std::size_t i = 1; i < order.rows.size(); ++i) {
@@ -83,7 +83,7 @@ TEST_CASE("rows that do not fit are no rivals and come last") {
   CHECK(rivals.size() == static_cast<std::size_t>(fitting));
   REQUIRE(fitting < 2);
   const std::vector<Measured> measured =
-      measured_by({RankBy::Measure::quantile, 0.5}, rows, uncertain, {});
+      measured_by({RankBy::Measure::quantile, 0.5}, rows, uncertain);
   const RankedRows order = ranked_by(rows, Synchrony::synchronous, measured, uncertain);
   CHECK(rows[order.rows.back()].outcome->fit == Fit::no);
 }
@@ -91,14 +91,13 @@ TEST_CASE("rows that do not fit are no rivals and come last") {
 TEST_CASE("an idle device costs power, so the fastest schedule takes least energy here") {
   const Compared all = compared("gpipe,zb_h1", "h100x8");
   const std::vector<Measured> measured =
-      measured_by({RankBy::Measure::energy, std::nullopt}, all.rows, {}, {});
+      measured_by({RankBy::Measure::energy, std::nullopt}, all.rows, {});
   REQUIRE(measured[0].value);
   const RankedRows order = ranked_by(all.rows, Synchrony::synchronous, measured, {});
   CHECK(all.rows[order.rows.front()].schedule == "zb_h1");
   CHECK(order.sentence.find('J') != std::string::npos);
   const Compared plain = compared("gpipe,zb_h1");
-  for (const Measured& row :
-       measured_by({RankBy::Measure::energy, std::nullopt}, plain.rows, {}, {})) {
+  for (const Measured& row : measured_by({RankBy::Measure::energy, std::nullopt}, plain.rows, {})) {
     CHECK(!row.value);
   }
 }

@@ -179,7 +179,7 @@ TEST_CASE(
   CHECK(has(titles_of(shown(all, view)), "p99"));
   CHECK(!has(titles_of(shown(all, view)), "p95"));
   view.by = {RankBy::Measure::cost, std::nullopt};
-  view.budget.price_per_hour = 2;
+  for (Row& row : all.rows) row.figures = budget_figures(row.asked, *row.outcome, {0, 2});
   CHECK(has(titles_of(shown(all, view)), "cost"));
   CHECK(contains(shown(all, view), "$0.000"));
 }

@@ -55,8 +55,11 @@ struct Compared {
   RankedRows order;
 };
 
-Compared compared(const Setting& setting, const std::string& schedules) {
-  Compared all{compare(request_of_uniform(), setting, parse_schedules(schedules)), {}};
+Compared compared(const Setting& setting, const std::string& schedules,
+                  const TrainingBudget& budget = {}) {
+  Compared all{compare(request_of_uniform(), setting, parse_schedules(schedules), 0, {},
+                       Keep::spans, nullptr, budget),
+               {}};
   all.order = ranked(all.rows, Synchrony::synchronous);
   return all;
 }
@@ -128,9 +131,9 @@ TEST_CASE("the heading counts parameters and tokens where there are any") {
 
 TEST_CASE("a comparison of a language model has tokens in the place of throughput") {
   const Setting setting = language_setting();
-  const Compared all = compared(setting, "1f1b,gpipe,gpipe:recompute=always,zb_h1");
-  ComparisonView view;
-  view.budget = {15e12, 2.5};
+  const char* const schedules = "1f1b,gpipe,gpipe:recompute=always,zb_h1";
+  const Compared all = compared(setting, schedules, {15e12, 2.5});
+  const ComparisonView view;
   const std::string text = comparison_table(all.rows, all.order, view);
   for (const char* const title : {"tokens/s", "tokens/s/GPU", "TFLOP/s/GPU", "MFU", "HFU",
                                   "GPU-hours", "cost", "activations", "bubble", "fits"}) {
@@ -143,8 +146,8 @@ TEST_CASE("a comparison of a language model has tokens in the place of throughpu
   CHECK(contains(text, " 248.2k "));
   CHECK(contains(text, " 36.4 % "));
   CHECK(contains(text, " $167.8k "));
-  view = {};
-  const std::string unbudgeted = comparison_table(all.rows, all.order, view);
+  const Compared without = compared(setting, schedules);
+  const std::string unbudgeted = comparison_table(without.rows, without.order, view);
   CHECK_FALSE(has_column(unbudgeted, "GPU-hours"));
   CHECK_FALSE(has_column(unbudgeted, "cost"));
   const Compared kept = compared(setting, "1f1b,gpipe");
@@ -152,10 +155,10 @@ TEST_CASE("a comparison of a language model has tokens in the place of throughpu
 }
 
 TEST_CASE("in a hundred columns, what people compare first is shown") {
-  const Compared all = compared(language_setting(), "1f1b,gpipe,gpipe:recompute=always,zb_h1");
+  const Compared all =
+      compared(language_setting(), "1f1b,gpipe,gpipe:recompute=always,zb_h1", {15e12, 2.5});
   ComparisonView view;
   view.width = 100;
-  view.budget = {15e12, 2.5};
   const std::string text = comparison_table(all.rows, all.order, view);
   for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
     CHECK(columns_of(text.substr(at, text.find('\n', at) - at)) <= 100);

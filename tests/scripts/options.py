@@ -245,7 +245,7 @@ ELSEWHERE = {
     "published": {"--source", "--rows", "--markdown", "--json", *PICTURES},
     "calibrate": {"--kernels", "--page", "--kind", "--free", "--out", "--threads", "--quiet"},
     "staleness": {"--report"},
-    "list": {"--request-schema"},
+    "list": {"--figures", "--request-schema"},
 }
 
 # Options of model:…: a value, and what else is in the question; of a language model, beside

@@ -6,7 +6,6 @@
 #include "tests/study/ranked.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/text.hpp"
-#include "tools/study/figures/recompute.hpp"
 
 namespace stageline::ranking_tests {
 namespace {
@@ -157,11 +156,11 @@ TEST_CASE("a sweep is ranked and worded by throughput") {
 TEST_CASE("recomputing is busy time that the bubble does not count") {
   const Outcome plain = study(uniform_case("gpipe", 4, 16));
   const Outcome again = study(uniform_case("gpipe:recompute=always", 4, 16));
-  CHECK(recompute_fraction(plain) == 0);
+  CHECK(plain.figures.recompute == 0);
   // Forwards are a quarter of what a device then does: F, R, I and W take as long.
-  CHECK(recompute_fraction(again) == doctest::Approx((1 - again.bubble_fraction) / 4));
+  CHECK(again.figures.recompute == doctest::Approx((1 - again.bubble_fraction) / 4));
   const Outcome stream = study(uniform_case("pipedream_2bw:recompute=always", 4, 16));
-  CHECK(recompute_fraction(stream) ==
+  CHECK(stream.figures.recompute ==
         doctest::Approx((1 - stream.bubble_fraction) / 4).epsilon(0.05));
 }
 

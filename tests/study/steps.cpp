@@ -18,7 +18,6 @@
 #include "tests/thorough.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/report/text/staleness.hpp"
-#include "tools/study/figures/staleness_facts.hpp"
 #include "tools/study/pace/bound.hpp"
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"

@@ -19,7 +19,6 @@
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/text/staleness.hpp"
-#include "tools/study/figures/staleness_facts.hpp"
 #include "tools/study/pace/bound.hpp"
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"
@@ -34,8 +33,9 @@ TEST_CASE("a stage that takes no time holds a micro-batch while it has one") {
   asked.model = uniform_model("layers=2,forward=1ms,input_grad=1ms,weight_grad=1ms");
   Layer& last = asked.model.layers[1];
   last.forward = last.input_grad = last.weight_grad = last.backward = Time{};
-  const StreamFacts facts = stream_facts(study(asked));
-  CHECK(facts.live == std::vector<int>{2, 1});
+  const Outcome outcome = study(asked);
+  REQUIRE(outcome.figures.stream);
+  CHECK(outcome.figures.stream->live == std::vector<int>{2, 1});
 }
 
 TEST_CASE("a delay or a window that a stage has not is a dash") {

@@ -39,6 +39,7 @@ Result answer(const Request& request, Keep keep) {
     check_budget(request.budget, setting.model, "\"tokens\"");
   };
   question.within = request.within;
+  question.budget = request.budget;
   question.keep = keep;
   Comparison found = answer(question);
   Result result{std::move(found.setting), std::move(found.rows), {}, {}};

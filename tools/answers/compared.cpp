@@ -59,7 +59,7 @@ class Comparing {
               watch_.progress(static_cast<std::int64_t>(done), static_cast<std::int64_t>(all));
             }
           },
-          question_.keep, watch_.stop);
+          question_.keep, watch_.stop, question_.budget);
     } catch (const CalledOff&) {
       if (watch_.stop == nullptr) throw;
       throw NothingKnown{"no schedule was simulated"};
@@ -159,8 +159,7 @@ class Comparing {
 
   void rank() {
     const std::vector<Row>& rows = found_.rows;
-    const std::vector<Measured> measured =
-        measured_by(question_.by, rows, found_.uncertain, question_.budget);
+    const std::vector<Measured> measured = measured_by(question_.by, rows, found_.uncertain);
     for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
       found_.orders.push_back(question_.by == RankBy{}
                                   ? ranked(rows, synchrony, question_.within)

@@ -77,7 +77,7 @@ int run_compare(const CompareFlags& flags) {
   if (!flags.html.empty()) question.redrawn = Redrawn::best;
   const Comparison found = answer_watched(question, common.quiet);
   Forms forms;
-  forms.json = [&] { return comparison_json(flags, found); };
+  forms.json = [&] { return comparison_json(found); };
   forms.svg = [&](const SvgOptions& options) { return compared_svg(flags, found, options); };
   forms.page = [&] { return comparison_page(flags, found); };
   forms.text = [&] { return text_of(flags, found); };

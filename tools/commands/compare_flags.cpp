@@ -145,9 +145,8 @@ std::vector<std::string> row_commands(const CompareFlags& flags, const Compariso
   return commands;
 }
 
-std::string comparison_json(const CompareFlags& flags, const Comparison& found) {
-  return rows_json(found.setting, found.rows, typed_budget(flags.common),
-                   {found.uncertain, found.both, &found.ways});
+std::string comparison_json(const Comparison& found) {
+  return rows_json(found.setting, found.rows, {found.uncertain, found.both, &found.ways});
 }
 
 Page comparison_page(const CompareFlags& flags, const Comparison& found) {

@@ -53,7 +53,7 @@ std::vector<std::string> notes_of(const CompareFlags& flags, const Comparison& f
 std::vector<std::string> row_commands(const CompareFlags& flags, const Comparison& found);
 
 /// The rows as JSON, and the page.
-std::string comparison_json(const CompareFlags& flags, const Comparison& found);
+std::string comparison_json(const Comparison& found);
 Page comparison_page(const CompareFlags& flags, const Comparison& found);
 
 }  // namespace stageline

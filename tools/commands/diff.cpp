@@ -6,6 +6,7 @@
 #include "sim/base/errors.hpp"
 #include "tools/answers/program_diff.hpp"
 #include "tools/base/text.hpp"
+#include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/deliver.hpp"
 #include "tools/commands/terminal.hpp"

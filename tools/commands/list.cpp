@@ -20,6 +20,7 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/settings.hpp"
+#include "tools/report/figure_table.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -147,12 +148,19 @@ std::string list_traces() {
 }
 
 void add_list(Flags command) {
-  const auto schema = std::make_shared<bool>(false);
-  command.flag("--request-schema", *schema, "print the JSON Schema of a request, and nothing else");
+  struct Asked {
+    bool schema = false;
+    bool figures = false;
+  };
+  const auto asked = std::make_shared<Asked>();
+  command.flag("--request-schema", asked->schema,
+               "print the JSON Schema of a request, and nothing else");
+  command.flag("--figures", asked->figures,
+               "print the figures of a row as a table in Markdown, and nothing else");
   command.footer("Example:\n  stageline list");
-  command.runs([schema] {
-    if (*schema) {
-      show("{}", request_schema());
+  command.runs([asked] {
+    if (asked->schema || asked->figures) {
+      show("{}{}", asked->schema ? request_schema() : "", asked->figures ? figures_page() : "");
       return 0;
     }
     print_wrapped(list_schedulers() + list_partitioners() + list_models() + list_families() +

@@ -41,7 +41,7 @@ int run_report(const CompareFlags& flags) {
   question.redrawn = Redrawn::explained;
   const Comparison found = answer_watched(question, common.quiet);
   Forms forms;
-  forms.json = [&] { return comparison_json(flags, found); };
+  forms.json = [&] { return comparison_json(found); };
   forms.page = [&] { return comparison_page(flags, found); };
   // Also by a signal that came while the page was made, which then lacks sensitivities.
   const auto stopped = [&] { return found.stopped || catch_signals(SecondSignal::ends); };

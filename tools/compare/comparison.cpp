@@ -39,12 +39,13 @@ bool cuts_differ(const std::vector<Row>& rows) {
 
 namespace {
 
-Row row_of(const Case& asked, const ScheduleSpec& spec, Keep keep) {
+Row row_of(const Case& asked, const ScheduleSpec& spec, Keep keep, const TrainingBudget& budget) {
   Row row{asked, spelled(spec), std::nullopt, ""};
   try {
     row.outcome = study(asked);
     row.outcome->graph = {};
     row.outcome->times = {};
+    row.figures = budget_figures(asked, *row.outcome, budget);
     if (keep == Keep::facts) drop_spans(*row.outcome);
   } catch (const UsageError& error) {
     row.why_not = error.what();
@@ -78,7 +79,7 @@ std::vector<SettingRequest> by_cut(const SettingRequest& request) {
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules, int workers,
                          const std::function<void(std::size_t, std::size_t)>& progress, Keep keep,
-                         const std::atomic<bool>* stop) {
+                         const std::atomic<bool>* stop, const TrainingBudget& budget) {
   const std::vector<SettingRequest> requests = by_cut(request);
   const std::size_t cuts = requests.size();
   std::vector<std::optional<Row>> found(setting.device_counts.size() * schedules.size() * cuts);
@@ -95,7 +96,8 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
     in_parallel(found.size(), at_a_time, [&](std::size_t i) {
       const int devices = setting.device_counts[i / cuts / schedules.size()];
       const ScheduleSpec& spec = schedules[i / cuts % schedules.size()];
-      Row row = row_of(searched_case(requests[i % cuts], setting, spec, devices), spec, keep);
+      Row row =
+          row_of(searched_case(requests[i % cuts], setting, spec, devices), spec, keep, budget);
       const std::lock_guard<std::mutex> held(access);
       if (!shared) shared = row.asked;
       row.asked.share_with(*shared);

@@ -12,6 +12,7 @@
 #include "tools/compare/shared_case.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/study/figures/ranking.hpp"
+#include "tools/study/figures/training_rates.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -22,6 +23,7 @@ struct Row {
   std::string schedule;
   std::optional<Outcome> outcome;
   std::string why_not;
+  BudgetFigures figures{};  // of the outcome, for the budget of the comparison
 };
 
 /// Whether its updates are synchronous: as they ran, else as the schedule is known.
@@ -43,10 +45,12 @@ enum class Keep : std::uint8_t { spans, facts };
 /// the rows are the same with any number. `progress` is called behind each row by one thread at a
 /// time, with the rows that are done and all. Once `stop` is set, only the rows that are done are
 /// returned; throws CalledOff (tools/base/check_point.hpp) where none of them has an outcome.
+/// `budget`: what Row::figures are for.
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules, int workers = 0,
                          const std::function<void(std::size_t, std::size_t)>& progress = {},
-                         Keep keep = Keep::spans, const std::atomic<bool>* stop = nullptr);
+                         Keep keep = Keep::spans, const std::atomic<bool>* stop = nullptr,
+                         const TrainingBudget& budget = {});
 
 /// The rows with outcomes of one kind, ranked; all numbers are indices into the comparison.
 struct RankedRows {

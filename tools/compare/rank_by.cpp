@@ -8,7 +8,6 @@
 #include "sim/base/errors.hpp"
 #include "tools/base/amounts.hpp"
 #include "tools/base/table.hpp"
-#include "tools/study/figures/energy.hpp"
 
 namespace stageline {
 namespace {
@@ -76,8 +75,7 @@ std::string name(const RankBy& by) {
 }
 
 std::vector<Measured> measured_by(const RankBy& by, const std::vector<Row>& rows,
-                                  const std::vector<Uncertainty>& uncertain,
-                                  const TrainingBudget& budget) {
+                                  const std::vector<Uncertainty>& uncertain) {
   const bool sweep = is_sweep(rows);
   std::vector<Measured> all(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -96,13 +94,12 @@ std::vector<Measured> measured_by(const RankBy& by, const std::vector<Row>& rows
         }
         break;
       case RankBy::Measure::energy:
-        if (const auto joules = step_energy(rows[i].asked, outcome).joules) {
+        if (const auto& joules = rows[i].figures.energy.joules) {
           all[i] = in_words(*joules, samples, sweep, joules_text);
         }
         break;
       case RankBy::Measure::cost:
-        if (const auto dollars =
-                step_energy(rows[i].asked, outcome, budget.price_per_hour).dollars) {
+        if (const auto& dollars = rows[i].figures.energy.dollars) {
           all[i] = in_words(*dollars, samples, sweep, dollars_text);
         }
         break;

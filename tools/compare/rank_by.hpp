@@ -9,7 +9,6 @@
 
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/uncertainty.hpp"
-#include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
 
@@ -36,8 +35,7 @@ struct Measured {
 
 /// By row. `uncertain`: of the rows, where a quantile is asked for.
 std::vector<Measured> measured_by(const RankBy& by, const std::vector<Row>& rows,
-                                  const std::vector<Uncertainty>& uncertain,
-                                  const TrainingBudget& budget);
+                                  const std::vector<Uncertainty>& uncertain);
 
 /// As ranked(), least first. Rows that do not fit come last, and before them those without a value.
 /// `fastest` and `recommended` are the first. The sentence names the runner-up, and of scenarios

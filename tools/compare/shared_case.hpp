@@ -37,6 +37,7 @@ class SharedCase {
   const Cluster& cluster() const { return *cluster_; }
   const ScheduleSpec& spec() const { return rest_.spec; }
   int microbatches() const { return rest_.microbatches; }
+  bool is_ranked() const { return rest_.ranked != nullptr; }
   const std::string& partition() const { return rest_.partition; }
   const std::string& cut_asked() const { return rest_.cut_asked(); }
   int device_count() const {

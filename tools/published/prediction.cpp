@@ -68,7 +68,7 @@ PointPrediction predicted(const Question& question) {
                             ? memory_of_blocks(question.request, result, *row.outcome)
                             : fullest_device(*row.outcome, question.with_reserve);
   }
-  prediction.model_flops = training_rates(row.asked, *row.outcome).model_flops.value_or(0);
+  prediction.model_flops = row.figures.rates.model_flops.value_or(0);
   return prediction;
 }
 

@@ -27,11 +27,13 @@ using GroupShares = std::array<double, all_dimensions.size()>;
 enum class Fit : std::uint8_t { yes, no, unknown };
 std::string_view name(Fit fit);
 
+/// Nothing is offloaded, over no link on any device, or over links.
 enum class HostCopies : std::uint8_t { none, free, over_links };
 
-/// What a schedule without flush does to weights and memory; see stream_facts().
+/// What a schedule without flush does to weights and memory.
 struct StreamFacts {
-  std::vector<int> live;       // by stage, mini-batches
+  std::vector<int> live;       // by stage, the most mini-batches between the start of F and the end
+                               // of their backward at once
   std::vector<int> degree;     // by stage, updates: the staleness of the steady state
   double stale_share = 0;      // weights of stages with a degree above 0, of all weights
   double memory_increase = 0;  // peaks of all devices together over one device without pipeline
@@ -56,18 +58,24 @@ struct StageFigures {
   Bytes stash{};
 };
 
-/// What is read off spans, lists of ops and costs, for an outcome that holds these no more.
-struct SpanFacts {
-  double recompute = 0;               // recompute_fraction()
-  double blocking = 0;                // blocking_fraction()
-  std::vector<StageFigures> stage;    // stage_figures()
-  std::optional<StreamFacts> stream;  // stream_facts() of an asynchronous one
-  std::vector<PathShare> path;        // path_shares()
+/// What is read off spans, lists of ops and costs, once. Shares are 0 where a step takes no time.
+struct Figures {
+  /// The share of all devices' time in a step that goes into running forwards again: busy time, and
+  /// so no part of the bubble, but no progress either. A recompute that overlaps with another op
+  /// counts as that op's time.
+  double recompute = 0;
+  /// The share of all devices' time in a step that blocking collectives take, those of tensor,
+  /// context and expert parallelism and of divided weights: busy time, and no part of the bubble.
+  double blocking = 0;
+  GroupShares blocking_by_group{};    // the same of the compute lane of the busiest device
+  std::vector<StageFigures> stage;    // empty: costs are unknown
+  std::optional<StreamFacts> stream;  // of an asynchronous schedule
+  std::vector<PathShare> path;        // time on the critical path by kind of piece
   std::vector<std::int64_t> repeats;  // by stage, its R
-  GroupShares blocking_by_group{};    // blocking_of_busiest()
   bool is_apart = false;              // has W's apart from I's
   bool is_plain = false;              // for stash_gap(): no R, no copies, no overlapped pairs
-  HostCopies copies{};                // host_copies()
+  bool has_pairs = false;             // has overlapped pairs
+  HostCopies copies{};                // where stashes are copied to
 };
 
 /// What was simulated and measured. Times are of `program`, except those of the steady state.
@@ -106,7 +114,7 @@ struct Outcome {
   double bubble_fraction = 0;        // 1 - busy / (devices × step time), idle devices counted
   double exposed_communication = 0;  // 1 - step time with free links / step time
   Fit fit = Fit::unknown;
-  std::optional<SpanFacts> facts{};  // with them there are no ops and costs; see drop_spans()
+  Figures figures;  // what ops, spans and costs say; these drop_spans() clears
 
   /// Whether the trace has sizes in bytes; if not, memory is unknown and messages take their
   /// latency alone.

@@ -9,6 +9,7 @@
 #include "sim/problem.hpp"
 #include "tools/study/figures/contradictions.hpp"
 #include "tools/study/figures/fit.hpp"
+#include "tools/study/figures/run_figures.hpp"
 #include "tools/study/pace/pace.hpp"
 #include "tools/study/pace/stillness.hpp"
 #include "tools/study/run/layout.hpp"
@@ -125,6 +126,7 @@ Outcome study(const Case& asked, Curves curves) {
   outcome.graph = std::move(run.graph);
   outcome.times = std::move(run.times);
   measure_rates(outcome, asked, pace);
+  outcome.figures = figures_of(outcome);
   check_answer(asked, outcome);
   return outcome;
 }

@@ -14,6 +14,7 @@
 #include "tools/compare/trial.hpp"
 #include "tools/inputs/setting_alike.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
+#include "tools/report/figure_table.hpp"
 #include "tools/study/cases_at_a_time.hpp"
 #include "tools/study/study.hpp"
 #include "tools/sweep/made_once.hpp"
@@ -57,6 +58,18 @@ Uncertain uncertain_columns(const SweepSpec& spec) {
   for (const SweepAxis& axis : spec.axes) look(axis.name);
   return found;
 }
+
+struct CsvWords {
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(Time time) const { return std::to_string(time.count()); }
+  std::string operator()(Bytes bytes) const { return std::to_string(bytes.count); }
+  template <class Value>
+  std::string operator()(const Value& value) const {
+    return fmt::format("{}", value);
+  }
+};
+
+std::string csv_words(const FigureValue& value) { return std::visit(CsvWords(), value); }
 
 }  // namespace
 
@@ -302,8 +315,8 @@ std::vector<SweepRow> run_scenarios(const SweepSpec& spec, std::int64_t first, s
 std::vector<std::string> sweep_columns(const SweepSpec& spec) {
   std::vector<std::string> columns{"number"};
   for (const SweepAxis& axis : spec.axes) columns.push_back(axis.name);
-  for (const char* const name : {"step_ps", "throughput", "bubble", "peak_bytes", "fits"}) {
-    columns.emplace_back(name);
+  for (const FigureRow& figure : all_figures()) {
+    if (figure.of_verdict != nullptr) columns.emplace_back(figure.sweep);
   }
   const Uncertain uncertain = uncertain_columns(spec);
   if (uncertain.one) {
@@ -330,13 +343,9 @@ std::string csv_line(const SweepSpec& spec, const SweepRow& row) {
   const auto whole = [](std::int64_t value) { return fmt::format(",{}", value); };
   std::string line = fmt::format("{}", row.number);
   for (const std::string& value : row.values) line += "," + csv_cell(value);
-  if (row.verdict) {
-    const Verdict& verdict = *row.verdict;
-    line += fmt::format(",{},{},{}", verdict.step.count(), verdict.throughput, verdict.bubble);
-    line += verdict.peak.empty() ? "," : whole(verdict.fullest().count);
-    line += fmt::format(",{}", name(verdict.fit));
-  } else {
-    line += ",,,,,";
+  for (const FigureRow& figure : all_figures()) {
+    if (figure.of_verdict == nullptr) continue;
+    line += "," + (row.verdict ? csv_words(figure.of_verdict(*row.verdict)) : "");
   }
   const Uncertain uncertain = uncertain_columns(spec);
   if (uncertain.one) {

@@ -9,6 +9,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/numbers.hpp"
 #include "tools/base/csv_cell.hpp"
+#include "tools/report/figure_table.hpp"
 #include "tools/sweep/rows.hpp"
 
 namespace stageline {
@@ -30,9 +31,15 @@ CellForm form_of(const SweepAxis& axis) {
   return axis.whole ? CellForm::whole : CellForm::real;
 }
 
+// Beside the figures there are times under scenarios, and why a row has no result.
 CellForm form_of_result(const std::string& name) {
-  if (name == "throughput" || name == "bubble") return CellForm::real;
-  return name == "fits" || name == "why_not" ? CellForm::text : CellForm::whole;
+  for (const FigureRow& figure : all_figures()) {
+    if (figure.sweep != name) continue;
+    if (figure.kind == FigureKind::name) return CellForm::text;
+    const bool real = figure.kind == FigureKind::share || figure.kind == FigureKind::number;
+    return real ? CellForm::real : CellForm::whole;
+  }
+  return name == "why_not" ? CellForm::text : CellForm::whole;
 }
 
 // Takes cells off the front of a text.

@@ -1,6 +1,8 @@
 // Turns an execution into an Outcome.
 #include "tools/executor/run/measured_outcome.hpp"
 
+#include "tools/study/figures/run_figures.hpp"
+
 namespace stageline::executor {
 
 Outcome measured_outcome(const Outcome& predicted, const Execution& run,
@@ -27,6 +29,7 @@ Outcome measured_outcome(const Outcome& predicted, const Execution& run,
   const std::vector<Time> ends = step_ends(outcome.program, run.graph, run.times);
   const auto steps = static_cast<std::int64_t>(ends.size());
   outcome.step_time = steps == 1 ? ends[0] : (ends.back() - ends.front()) / (steps - 1);
+  outcome.figures = figures_of(outcome);
   if (outcome.step_time == Time{}) return outcome;
   const double step = to_seconds(outcome.step_time);
   const double faster = to_seconds(predicted.step_time) / step;

@@ -205,6 +205,7 @@ std::shared_ptr<Compared> compare_all(const std::string& json, const Progress& p
       check_budget(request.budget, setting.model, "tokens");
     };
     question.within = request.within;
+    question.budget = request.budget;
     question.keep = Keep::spans;
     Comparison found =
         answer(question,
@@ -358,8 +359,7 @@ void bind_question(nb::module_& module) {
                    nb::for_getter(nb::sig("def rankings(self, /) -> list[dict[str, typing.Any]]")),
                    "By kind, synchronous first (dicts).")
       .def("json", [](const Compared& self) {
-        return without_lock(
-            [&] { return rows_json(*self.setting, self.rows, self.request->budget); });
+        return without_lock([&] { return rows_json(*self.setting, self.rows); });
       });
   module.def("settings", &settings_table, nb::sig("def settings() -> list[dict[str, typing.Any]]"),
              "The table of settings (dicts).");

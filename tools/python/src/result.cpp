@@ -22,6 +22,7 @@
 #include "tools/python/src/interrupt.hpp"
 #include "tools/python/src/sweep.hpp"
 #include "tools/report/drawing_of.hpp"
+#include "tools/report/figure_table.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/outcome_page.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
@@ -218,14 +219,42 @@ nb::list sensitivity_rows(Simulated& self) {
   return rows;
 }
 
-std::optional<std::int64_t> peak_of(const Simulated& self) {
-  if (!self.outcome.bytes_known()) return std::nullopt;
-  return nth(self.outcome.memory.device, self.outcome.peak_device()).peak.count;
+// A time in seconds; 0 where it is unknown.
+double as_python(const FigureValue& value, double) {
+  if (const Time* const time = std::get_if<Time>(&value)) return to_seconds(*time);
+  const double* const number = std::get_if<double>(&value);
+  return number == nullptr ? 0 : *number;
 }
 
-std::optional<bool> fits(const Simulated& self) {
-  if (self.outcome.fit == Fit::unknown) return std::nullopt;
-  return self.outcome.fit == Fit::yes;
+// A time in picoseconds.
+std::int64_t as_python(const FigureValue& value, std::int64_t) {
+  if (const Time* const time = std::get_if<Time>(&value)) return time->count();
+  return std::get<std::int64_t>(value);
+}
+
+std::optional<std::int64_t> as_python(const FigureValue& value, std::optional<std::int64_t>) {
+  const Bytes* const bytes = std::get_if<Bytes>(&value);
+  return bytes == nullptr ? std::nullopt : std::optional(bytes->count);
+}
+
+bool as_python(const FigureValue& value, bool) { return std::get<bool>(value); }
+
+std::optional<bool> as_python(const FigureValue& value, std::optional<bool>) {
+  const std::string& fit = std::get<std::string>(value);
+  return fit == name(Fit::unknown) ? std::nullopt : std::optional(fit == name(Fit::yes));
+}
+
+std::string as_python(const FigureValue& value, const std::string&) {
+  return std::get<std::string>(value);
+}
+
+// The getter of a property, which reads the figure of that name.
+template <class Value>
+auto figure(std::string_view property) {
+  return [&row = figure_of_property(property)](const Simulated& self) {
+    static const BudgetFigures unasked;  // no property is of a budget
+    return as_python(row.value(facts_of(self.asked, self.outcome, unasked)), Value());
+  };
 }
 
 std::shared_ptr<const SpanTable> spans_of(Simulated& self) {
@@ -253,7 +282,7 @@ std::string ranges_of(const Partition& partition) {
 
 std::string repr(const Simulated& self) {
   const Outcome& outcome = self.outcome;
-  const std::optional<std::int64_t> peak = peak_of(self);
+  const auto peak = figure<std::optional<std::int64_t>>("peak_memory")(self);
   return fmt::format("<stageline.Result {}: step {}, bubble {:.1f} %, peak memory {}{}>",
                      visible(outcome.schedule), print(outcome.step_time),
                      100 * outcome.bubble_fraction, peak ? print(Bytes{*peak}) : "unknown",
@@ -269,35 +298,31 @@ auto of(const Get& get) {
 
 void bind_result(nb::module_& module) {
   nb::class_<Simulated>(module, "Result", "One schedule, simulated.")
-      .def_prop_ro("schedule", of([](const Outcome& o) { return o.schedule; }))
-      .def_prop_ro("devices", of([](const Outcome& o) { return o.all_devices; }),
+      .def_prop_ro("schedule", figure<std::string>("schedule"))
+      .def_prop_ro("devices", figure<std::int64_t>("devices"),
                    "Devices of the run, all degrees of parallelism together.")
-      .def_prop_ro("microbatches", of([](const Outcome& o) { return o.microbatches; }),
+      .def_prop_ro("microbatches", figure<std::int64_t>("microbatches"),
                    "Micro-batches of a step, of all simulated pipelines.")
-      .def_prop_ro("step_time", of([](const Outcome& o) { return to_seconds(o.step_time); }),
+      .def_prop_ro("step_time", figure<double>("step_time"),
                    "Of a step in the steady state, in seconds.")
-      .def_prop_ro("step_time_ps", of([](const Outcome& o) { return o.step_time.count(); }),
+      .def_prop_ro("step_time_ps", figure<std::int64_t>("step_time"),
                    "The same, exact: picoseconds.")
-      .def_prop_ro("makespan", of([](const Outcome& o) { return to_seconds(o.metrics.makespan); }),
-                   "Of all simulated steps, in seconds.")
-      .def_prop_ro("makespan_ps", of([](const Outcome& o) { return o.metrics.makespan.count(); }))
-      .def_prop_ro("throughput", of([](const Outcome& o) { return o.throughput; }),
-                   "Per second, in throughput_unit.")
-      .def_prop_ro("throughput_unit", of([](const Outcome& o) { return o.throughput_unit; }))
-      .def_prop_ro("speedup", of([](const Outcome& o) { return o.speedup; }),
-                   "Over one device that does the same step.")
-      .def_prop_ro("bubble", of([](const Outcome& o) { return o.bubble_fraction; }),
-                   "Idle share of the compute lanes, 0 to 1.")
-      .def_prop_ro("exposed_communication",
-                   of([](const Outcome& o) { return o.exposed_communication; }),
+      .def_prop_ro("makespan", figure<double>("makespan"), "Of all simulated steps, in seconds.")
+      .def_prop_ro("makespan_ps", figure<std::int64_t>("makespan"))
+      .def_prop_ro("throughput", figure<double>("throughput"), "Per second, in throughput_unit.")
+      .def_prop_ro("throughput_unit", figure<std::string>("throughput_unit"))
+      .def_prop_ro("speedup", figure<double>("speedup"), "Over one device that does the same step.")
+      .def_prop_ro("bubble", figure<double>("bubble"), "Idle share of the compute lanes, 0 to 1.")
+      .def_prop_ro("exposed_communication", figure<double>("exposed_communication"),
                    "Share of the step that free links would save, 0 to 1.")
-      .def_prop_ro("synchronous",
-                   of([](const Outcome& o) { return o.synchrony == Synchrony::synchronous; }),
+      .def_prop_ro("synchronous", figure<bool>("synchronous"),
                    "Whether updates wait for all micro-batches of a step.")
-      .def_prop_ro("staleness", of([](const Outcome& o) { return o.staleness_max(); }),
+      .def_prop_ro("staleness", figure<double>("staleness"),
                    "Most updates that the weights of a backward are old.")
-      .def_prop_ro("peak_memory", &peak_of, "Of the fullest device, in bytes; None: unknown.")
-      .def_prop_ro("fits", &fits, "Into memory: True, False, or None where it is unknown.")
+      .def_prop_ro("peak_memory", figure<std::optional<std::int64_t>>("peak_memory"),
+                   "Of the fullest device, in bytes; None: unknown.")
+      .def_prop_ro("fits", figure<std::optional<bool>>("fits"),
+                   "Into memory: True, False, or None where it is unknown.")
       .def_prop_ro("memory", &memory_of_devices,
                    nb::for_getter(nb::sig("def memory(self, /) -> list[dict[str, typing.Any]]")),
                    "By device: peak and parts in bytes (dicts).")
@@ -314,9 +339,7 @@ void bind_result(nb::module_& module) {
           "Pieces without a gap from 0 to the makespan (dicts, picoseconds).")
       .def_prop_ro("partition", of([](const Outcome& o) { return ranges_of(o.plan.partition); }),
                    "The cut, as the argument partition takes it: \"0-3,4-7\".")
-      .def_prop_ro(
-          "cut", [](const Simulated& self) { return self.asked.cut_asked(); },
-          "As it was asked for: \"balanced\".")
+      .def_prop_ro("cut", figure<std::string>("cut"), "As it was asked for: \"balanced\".")
       .def_prop_ro("program", of([](const Outcome& o) { return o.program; }),
                    "The ops of each device, with all passes applied.")
       .def_prop_ro("timeline", &spans_of, "When each op ran: a Timeline, for NumPy and Arrow.")

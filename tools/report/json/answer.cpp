@@ -35,8 +35,7 @@ std::string print_result(const Request& request, const Result& result) {
   std::string rows;
   for (const Row& row : result.rows) {
     rows += rows.empty() ? "\n" : ",\n";
-    rows += row.outcome ? outcome_json(result.setting, row.asked, *row.outcome, request.timeline,
-                                       nullptr, request.budget)
+    rows += row.outcome ? row_json(result.setting, row, request.timeline)
                         : unanswered_json(row.asked, row.why_not);
   }
   Json rankings = Json::array();

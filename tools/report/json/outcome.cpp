@@ -7,13 +7,10 @@
 #include "sim/base/index.hpp"
 #include "sim/text/words.hpp"
 #include "tools/base/json.hpp"
+#include "tools/report/figure_table.hpp"
 #include "tools/report/json/row_parts.hpp"
 #include "tools/report/json/ways_to_fit.hpp"
-#include "tools/study/figures/blocking.hpp"
-#include "tools/study/figures/drop_spans.hpp"
 #include "tools/study/figures/notes.hpp"
-#include "tools/study/figures/recompute.hpp"
-#include "tools/study/figures/staleness_facts.hpp"
 #include "tools/study/pace/stash_gap.hpp"
 #include "traces/json/timeline.hpp"
 
@@ -153,7 +150,7 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
     if (outcome.plan.partition.stage_of[layer] == static_cast<int>(s)) layers.push_back(layer);
   }
   stage["layers"] = layers;
-  const StageFigures figures = stage_figures(outcome, s);
+  const StageFigures& figures = outcome.figures.stage[s];
   put_time(stage, "forward", figures.forward);
   put_time(stage, "input_grad", figures.input_grad);
   put_time(stage, "weight_grad", figures.weight_grad);
@@ -194,8 +191,7 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
   return stage;
 }
 
-Json stream_json(const Outcome& outcome) {
-  const StreamFacts facts = stream_facts(outcome);
+Json stream_json(const Outcome& outcome, const StreamFacts& facts) {
   Json stream;
   const auto of_bytes = [&](double value) {
     return outcome.bytes_known() ? Json(value) : Json(nullptr);
@@ -258,99 +254,69 @@ Json algorithms_json(const std::vector<UsedAlgorithm>& algorithms) {
   return all;
 }
 
-// The keys of language models. None of a trace that counts neither tokens nor FLOPs.
-void put_rates(Json& result, const TrainingRates& rates) {
-  if (!rates.tokens_per_second && !rates.model_flops) return;
-  const auto put = [&](const char* key, const std::optional<double>& value) {
-    if (value) result[key] = *value;
-  };
-  put("tokens_per_second", rates.tokens_per_second);
-  put("tokens_per_second_per_device", rates.tokens_per_device_second);
-  put("model_flops", rates.model_flops);
-  put("hardware_flops", rates.hardware_flops);
-  put("flops_per_second_per_device", rates.flops_per_device_second);
-  put("mfu", rates.mfu);
-  put("hfu", rates.hfu);
-  Json blocking;
-  for (std::size_t g = 0; g < rates.blocking.size(); ++g) {
-    blocking[stageline::name(all_dimensions[g])] = rates.blocking[g];
-  }
-  result["blocking_fraction_by_group"] = std::move(blocking);
-  result["idle_for_messages_fraction"] = rates.idle_for_messages;
-  result["idle_for_reductions_fraction"] = rates.idle_for_reductions;
-  put("device_hours", rates.device_hours);
-  put("days", rates.days);
-  put("dollars", rates.dollars);
+void put_cut_search(Json& result, const Case& asked) {
+  if (asked.found_cut) result["cut_search"] = cut_search_json(*asked.found_cut);
 }
 
-Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, bool timeline,
-             const TrainingBudget& budget) {
-  Json result;
-  result["schedule"] = outcome.schedule;
-  result["synchronous"] = outcome.synchrony == Synchrony::synchronous;
-  result["model"] = setting.model.name;
-  result["costs"] = stageline::name(setting.model.provenance.origin);
-  result["cluster"] = asked.cluster.name;
-  result["partition"] = print(outcome.plan.partition);
-  if (asked.cut_asked() != "balanced") result["cut"] = asked.cut_asked();
-  if (asked.found_cut) result["cut_search"] = cut_search_json(*asked.found_cut);
-  result["devices"] = asked.device_count();
+void put_ranks(Json& result, const Case& asked, const Outcome& outcome) {
   if (asked.ranked) {
     result["degrees"] = degrees_json(*asked.ranked);
     result["collectives"] = algorithms_json(used_algorithms(asked, outcome));
   }
   if (asked.device_order) result["device_order"] = order_json(asked);
-  result["microbatches"] = outcome.microbatches;
-  result["microbatch_size"] =
-      outcome.microbatch_size > 0 ? Json(outcome.microbatch_size) : Json(nullptr);
-  if (outcome.program.settings.sequence_chunks > 1) {
-    result["sequence_chunks"] = outcome.program.settings.sequence_chunks;
+}
+
+void put_period(Json& result, const Outcome& outcome) {
+  if (!outcome.period) return;
+  result["period"] = {{"time_ps", outcome.period->time.count()},
+                      {"rounds", outcome.period->rounds},
+                      {"round", outcome.round}};
+}
+
+// Keys of language models.
+void put_blocking(Json& result, const TrainingRates& rates) {
+  if (!rates.tokens_per_second && !rates.model_flops) return;
+  Json blocking;
+  for (std::size_t g = 0; g < rates.blocking.size(); ++g) {
+    blocking[stageline::name(all_dimensions[g])] = rates.blocking[g];
   }
-  result["steps"] = outcome.program.steps;
-  put_time(result, "makespan", outcome.metrics.makespan);
-  put_time(result, "step_time", outcome.step_time);
-  result["settled"] = outcome.settled;
-  if (outcome.period) {
-    result["period"] = {{"time_ps", outcome.period->time.count()},
-                        {"rounds", outcome.period->rounds},
-                        {"round", outcome.round}};
+  result["blocking_fraction_by_group"] = std::move(blocking);
+}
+
+// The table of figures, and behind some of them the objects of what they are about.
+void put_figures(Json& result, const Setting& setting, const Case& asked, const Outcome& outcome,
+                 const BudgetFigures& budget) {
+  FigureFacts facts = facts_of(asked, outcome, budget);
+  facts.model = &setting.model;
+  for (const FigureRow& figure : all_figures()) {
+    put_figure(result, figure, facts);
+    const std::string_view key = figure.key;
+    if (key == "cut") put_cut_search(result, asked);
+    if (key == "devices") put_ranks(result, asked, outcome);
+    if (key == "settled") put_period(result, outcome);
+    if (key == "hfu") put_blocking(result, budget.rates);
+    if (key == "dollars") put_energy(result, budget.energy);
   }
-  // A result without duration has no throughput.
-  const auto of_time = [&](double value) {
-    return outcome.step_time > Time{} ? Json(value) : Json(nullptr);
-  };
-  result["throughput"] = of_time(outcome.throughput);
-  result["throughput_unit"] = outcome.throughput_unit;
-  result["speedup"] = of_time(outcome.speedup);
-  result["bubble_fraction"] = outcome.bubble_fraction;
-  result["recompute_fraction"] = recompute_fraction(outcome);
-  if (asked.ranked) result["blocking_collectives_fraction"] = blocking_fraction(outcome);
-  result["exposed_communication_fraction"] = outcome.exposed_communication;
-  put_rates(result, training_rates(asked, outcome, budget));
-  put_energy(result, step_energy(asked, outcome, budget.price_per_hour));
-  result["fits"] = name(outcome.fit);
+}
+
+void put_path(Json& result, const Outcome& outcome) {
   Json path = Json::object();  // empty where no span takes time
-  for (const PathShare& share : path_shares(outcome)) put_time(path, share.kind, share.time);
+  for (const PathShare& share : outcome.figures.path) put_time(path, share.kind, share.time);
   result["critical_path"] = path;
-  if (const auto gap = is_apart(outcome) ? stash_gap(asked, outcome) : std::nullopt) {
-    Json least{{"stashes", gap->stashes}};
-    put_time(least, "span", gap->span);
-    put_time(least, "bound", gap->bound);
-    least["gap"] = gap->share();
-    least["why"] = gap->why;
-    result["stash_bound"] = std::move(least);
-  }
-  for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
-    result["per_device"].push_back(device_json(outcome, d));
-  }
-  std::vector<HeldCurve> curves;
-  if (timeline) curves = versions_held(outcome.program, outcome.versions);
-  for (std::size_t s = 0; s < outcome.versions.size(); ++s) {
-    Json stage = stage_json(outcome, s);
-    if (timeline) stage["versions_held"] = versions_held_json(outcome, curves, s);
-    result["per_stage"].push_back(std::move(stage));
-  }
-  if (outcome.synchrony == Synchrony::asynchronous) result["stream"] = stream_json(outcome);
+}
+
+void put_stash_bound(Json& result, const Case& asked, const Outcome& outcome) {
+  const auto gap = outcome.figures.is_apart ? stash_gap(asked, outcome) : std::nullopt;
+  if (!gap) return;
+  Json least{{"stashes", gap->stashes}};
+  put_time(least, "span", gap->span);
+  put_time(least, "bound", gap->bound);
+  least["gap"] = gap->share();
+  least["why"] = gap->why;
+  result["stash_bound"] = std::move(least);
+}
+
+void put_hosts(Json& result, const Outcome& outcome) {
   for (std::size_t h = 0; h < outcome.memory.host.size(); ++h) {
     const DeviceMemory& host = outcome.memory.host[h];
     if (host.peak == Bytes{}) continue;
@@ -364,6 +330,26 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
                                   {"peak_at_ps", host.peak_at.count()},
                                   {"memory_bytes", limit}});
   }
+}
+
+Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, bool timeline,
+             const BudgetFigures& budget) {
+  Json result;
+  put_figures(result, setting, asked, outcome, budget);
+  put_path(result, outcome);
+  put_stash_bound(result, asked, outcome);
+  for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
+    result["per_device"].push_back(device_json(outcome, d));
+  }
+  std::vector<HeldCurve> curves;
+  if (timeline) curves = versions_held(outcome.program, outcome.versions);
+  for (std::size_t s = 0; s < outcome.versions.size(); ++s) {
+    Json stage = stage_json(outcome, s);
+    if (timeline) stage["versions_held"] = versions_held_json(outcome, curves, s);
+    result["per_stage"].push_back(std::move(stage));
+  }
+  if (outcome.figures.stream) result["stream"] = stream_json(outcome, *outcome.figures.stream);
+  put_hosts(result, outcome);
   result["notes"] = notes(setting);
   for (const std::string& note : stream_notes(asked, outcome)) result["notes"].push_back(note);
   if (timeline) result["timeline"] = named_spans<Json>(outcome.timeline);
@@ -392,13 +378,17 @@ Json measured_json(const MeasuredRuns& runs) {
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                          bool timeline, const MeasuredRuns* measured, const TrainingBudget& budget,
                          const Waterfall* waterfall, const WaysToFit* ways) {
-  Json result = json_of(setting, asked, outcome, timeline, budget);
+  Json result = json_of(setting, asked, outcome, timeline, budget_figures(asked, outcome, budget));
   if (measured != nullptr) result["measured"] = measured_json(*measured);
   if (waterfall != nullptr) result["waterfall"] = waterfall_json(*waterfall);
   if (ways != nullptr && outcome.fit == Fit::no) {
     result["ways_to_fit"] = ways_to_fit_json(*ways);
   }
   return result.text();
+}
+
+std::string row_json(const Setting& setting, const Row& row, bool timeline) {
+  return json_of(setting, row.asked, *row.outcome, timeline, row.figures).text();
 }
 
 namespace {
@@ -417,7 +407,7 @@ std::string unanswered_json(const Case& asked, const std::string& reason) {
 }
 
 std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
-                      const TrainingBudget& budget, const RowsBeside& beside) {
+                      const RowsBeside& beside) {
   Json all = Json::array();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
@@ -425,7 +415,7 @@ std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
       all.push_back(unanswered(row.asked, row.schedule, row.why_not));
       continue;
     }
-    Json item = json_of(setting, row.asked, *row.outcome, false, budget);
+    Json item = json_of(setting, row.asked, *row.outcome, false, row.figures);
     if (i < beside.uncertain.size()) item["uncertainty"] = uncertainty_part(beside.uncertain[i]);
     if (i < beside.waterfalls.size()) {
       item["waterfall"] = waterfall_json(beside.waterfalls[i].waterfall);

@@ -38,6 +38,9 @@ std::string outcome_json(const Setting& setting, const Case& asked, const Outcom
                          const TrainingBudget& budget = {}, const Waterfall* waterfall = nullptr,
                          const WaysToFit* ways = nullptr);
 
+/// The same of a row with an outcome.
+std::string row_json(const Setting& setting, const Row& row, bool timeline);
+
 /// The object of a case without an answer: `schedule`, `devices` and the reason as `error`.
 std::string unanswered_json(const Case& asked, const std::string& reason);
 
@@ -51,7 +54,7 @@ struct RowsBeside {
 
 /// An array of the same objects; a row without an outcome has "schedule", "devices" and "error".
 std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
-                      const TrainingBudget& budget = {}, const RowsBeside& beside = {});
+                      const RowsBeside& beside = {});
 
 /// {"scenarios": …, "partial": …, "rows": […], "notes": […]}; keys in
 /// tools/report/json/README.md.

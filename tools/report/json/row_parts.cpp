@@ -14,7 +14,27 @@ Json amounts(double step, const StepEnergy& energy) {
   return all;
 }
 
+struct JsonOfValue {
+  Json operator()(std::monostate) const { return nullptr; }
+  Json operator()(Time time) const { return time.count(); }
+  Json operator()(Bytes bytes) const { return bytes.count; }
+  template <class Value>
+  Json operator()(const Value& value) const {
+    return value;
+  }
+};
+
 }  // namespace
+
+void put_figure(Json& row, const FigureRow& figure, const FigureFacts& facts) {
+  if (*figure.key == '\0' || (figure.in_json != nullptr && !figure.in_json(facts))) return;
+  const FigureValue value = figure.value(facts);
+  if (const Time* const time = std::get_if<Time>(&value)) {
+    put_time(row, figure.key, *time);
+  } else if (value.index() != 0 || *figure.null != '\0') {
+    row[figure.key] = std::visit(JsonOfValue(), value);
+  }
+}
 
 void put_energy(Json& row, const StepEnergy& energy) {
   if (energy.joules) row["energy_joules"] = amounts(*energy.joules, energy);

@@ -6,9 +6,12 @@
 #include "sim/op.hpp"
 #include "tools/base/json.hpp"
 #include "tools/compare/uncertainty.hpp"
-#include "tools/study/figures/energy.hpp"
+#include "tools/report/figure_table.hpp"
 
 namespace stageline {
+
+/// Sets the key of the figure, where it has one for this row.
+void put_figure(Json& row, const FigureRow& figure, const FigureFacts& facts);
 
 /// Sets `energy` and `cost`, each where it is known.
 void put_energy(Json& row, const StepEnergy& energy);

@@ -12,17 +12,15 @@
 #include "tools/report/text/waterfall.hpp"
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/figures/notes.hpp"
-#include "tools/study/figures/recompute.hpp"
 
 namespace stageline {
 namespace {
 
 constexpr int speedup_rows = 16;  // of the chart as text
 
-bool any_priced(const std::vector<Row>& rows, const TrainingBudget& budget) {
-  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
-    return row.outcome && training_rates(row.asked, *row.outcome, budget).dollars;
-  });
+bool any_priced(const std::vector<Row>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const Row& row) { return row.figures.rates.dollars.has_value(); });
 }
 
 // Empty where the fastest device is as fast in all rows.
@@ -168,7 +166,7 @@ std::vector<std::string> compared_notes(const Comparison& found, const Compariso
     if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
   };
   const bool recomputes = std::any_of(rows.begin(), rows.end(), [](const Row& row) {
-    return row.outcome && recompute_fraction(*row.outcome) > 0;
+    return row.outcome && row.outcome->figures.recompute > 0;
   });
   if (recomputes) {
     say("recompute: the share of the devices' time that runs forwards again, which the bubble does "
@@ -182,7 +180,7 @@ std::vector<std::string> compared_notes(const Comparison& found, const Compariso
     }
   }
   if (const std::string note = baselines_note(rows); !note.empty()) say(note);
-  if (view.budget.tokens > 0 && !view.budget.price_per_hour && !any_priced(rows, view.budget)) {
+  if (view.budget.tokens > 0 && !view.budget.price_per_hour && !any_priced(rows)) {
     say("the cost of the training is unknown: give --price, or a cluster whose devices have one");
   }
   for (const Row& row : rows) {

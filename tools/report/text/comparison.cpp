@@ -38,24 +38,26 @@ std::string known_title(const std::string& name) {
                                did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
-std::vector<ComparisonColumn> shown_columns(const std::vector<ComparisonFacts>& rows,
+const FigureRow* figure_of_title(const std::string& title) {
+  for (const FigureRow* const one : figures_of_columns()) {
+    if (one->column.title == title) return one;
+  }
+  return nullptr;
+}
+
+std::vector<const FigureRow*> shown_columns(const std::vector<FigureFacts>& rows,
                                             const ComparisonView& view) {
-  std::vector<ComparisonColumn> shown;
+  std::vector<const FigureRow*> shown;
   if (view.columns.empty()) {
-    for (const ComparisonColumn& one : all_comparison_columns()) {
-      if (is_shown_unasked(one, rows, view)) shown.push_back(one);
+    for (const FigureRow* const one : figures_of_columns()) {
+      if (is_shown_unasked(*one, rows, view)) shown.push_back(one);
     }
     return shown;
   }
   const auto add = [&](const std::string& title) {
-    const auto at =
-        std::find_if(all_comparison_columns().begin(), all_comparison_columns().end(),
-                     [&](const ComparisonColumn& one) { return one.column.title == title; });
-    const bool there = std::any_of(shown.begin(), shown.end(), [&](const ComparisonColumn& one) {
-      return one.column.title == title;
-    });
-    if (at == all_comparison_columns().end() || there) return;
-    if (!view.known_only || is_known(*at, rows)) shown.push_back(*at);
+    const FigureRow* const one = figure_of_title(title);
+    if (one == nullptr || std::find(shown.begin(), shown.end(), one) != shown.end()) return;
+    if (!view.known_only || is_known(*one, rows)) shown.push_back(one);
   };
   add("schedule");
   if (view.cuts) add("cut");
@@ -83,19 +85,19 @@ std::string rows_left_out(const std::vector<Row>& rows, const RankedRows& order,
 
 std::vector<std::string> comparison_columns() {
   std::vector<std::string> titles;
-  for (const ComparisonColumn& one : all_comparison_columns()) titles.push_back(one.column.title);
+  for (const FigureRow* const one : figures_of_columns()) titles.emplace_back(one->column.title);
   return titles;
 }
 
 std::vector<std::string> comparison_columns_left_out() {
-  std::vector<Column> columns;
-  for (const ComparisonColumn& one : all_comparison_columns()) {
-    if (one.column.drop > 0) columns.push_back(one.column);
+  std::vector<const FigureRow*> columns;
+  for (const FigureRow* const one : figures_of_columns()) {
+    if (one->column.drop > 0) columns.push_back(one);
   }
   std::sort(columns.begin(), columns.end(),
-            [](const Column& a, const Column& b) { return a.drop > b.drop; });
+            [](const FigureRow* a, const FigureRow* b) { return a->column.drop > b->column.drop; });
   std::vector<std::string> titles;
-  for (const Column& column : columns) titles.push_back(column.title);
+  for (const FigureRow* const one : columns) titles.emplace_back(one->column.title);
   return titles;
 }
 
@@ -106,8 +108,8 @@ std::vector<std::string> parse_comparison_columns(const std::string& list) {
   }
   std::vector<std::string> titles{comparison_columns().front()};
   if (plain(list) == "all") {
-    for (const ComparisonColumn& one : all_comparison_columns()) {
-      if (!one.column.key) titles.push_back(one.column.title);
+    for (const FigureRow* const one : figures_of_columns()) {
+      if (!one->column.key) titles.emplace_back(one->column.title);
     }
     return titles;
   }
@@ -123,18 +125,15 @@ std::vector<std::string> parse_comparison_columns(const std::string& list) {
 std::string comparison_table(const std::vector<Row>& rows, const RankedRows& order,
                              const ComparisonView& view) {
   if (order.rows.empty()) return "";
-  const std::vector<ComparisonFacts> facts = comparison_facts(rows, order.rows, view);
-  const std::vector<ComparisonColumn> shown = shown_columns(facts, view);
+  const std::vector<FigureFacts> facts = comparison_facts(rows, order.rows, view);
+  const std::vector<const FigureRow*> shown = shown_columns(facts, view);
   std::vector<Column> columns;
-  for (const ComparisonColumn& one : shown) {
-    columns.push_back(one.column);
-    columns.back().title = comparison_title(one, view);
-  }
+  for (const FigureRow* const one : shown) columns.push_back(column_of(*one, view));
   const std::size_t top = view.top == 0 ? order.rows.size() : std::min(view.top, order.rows.size());
   std::vector<std::vector<std::string>> cells;
   for (std::size_t k = 0; k < top; ++k) {
     cells.emplace_back();
-    for (const ComparisonColumn& one : shown) cells.back().push_back(one.cell(facts[k]));
+    for (const FigureRow* const one : shown) cells.back().push_back(cell_of(*one, facts[k]));
   }
   const std::string more = rows_left_out(rows, order, top);
   if (!view.columns.empty()) return table(columns, cells, view.width) + more;
@@ -149,19 +148,16 @@ std::string comparison_table(const std::vector<Row>& rows, const RankedRows& ord
 Sheet comparison_sheet(const std::vector<Row>& rows, const std::vector<std::size_t>& order,
                        const ComparisonView& view) {
   Sheet sheet;
-  const std::vector<ComparisonFacts> facts = comparison_facts(rows, order, view);
+  const std::vector<FigureFacts> facts = comparison_facts(rows, order, view);
   sheet.rows.resize(facts.size());
-  const std::vector<ComparisonColumn> shown = shown_columns(facts, view);
-  for (const ComparisonColumn& one : all_comparison_columns()) {
-    if (!is_known(one, facts)) continue;
-    const bool is_shown = std::any_of(
-        shown.begin(), shown.end(),
-        [&](const ComparisonColumn& other) { return other.column.title == one.column.title; });
-    sheet.columns.push_back(
-        {comparison_title(one, view), one.definition, one.column.left, is_shown});
+  const std::vector<const FigureRow*> shown = shown_columns(facts, view);
+  for (const FigureRow* const one : figures_of_columns()) {
+    if (!is_known(*one, facts)) continue;
+    const bool is_shown = std::find(shown.begin(), shown.end(), one) != shown.end();
+    const Column column = column_of(*one, view);
+    sheet.columns.push_back({column.title, one->definition, column.left, is_shown});
     for (std::size_t i = 0; i < facts.size(); ++i) {
-      sheet.rows[i].push_back(
-          {one.cell(facts[i]), one.figure == nullptr ? CellFigure{} : one.figure(facts[i])});
+      sheet.rows[i].push_back({cell_of(*one, facts[i]), exact_of(*one, facts[i])});
     }
   }
   return sheet;

@@ -18,10 +18,8 @@
 #include "tools/report/text/training.hpp"
 #include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
-#include "tools/study/figures/blocking.hpp"
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/figures/notes.hpp"
-#include "tools/study/figures/recompute.hpp"
 #include "tools/study/pace/stash_gap.hpp"
 
 namespace stageline {
@@ -56,10 +54,10 @@ std::string summary_of(const Case& asked, const Outcome& outcome) {
                     outcome.throughput_unit, outcome.speedup,
                     asked.ranked ? "pipeline rank" : "device", percent(outcome.bubble_fraction));
   }
-  if (const double share = recompute_fraction(outcome); share > 0) {
+  if (const double share = outcome.figures.recompute; share > 0) {
     text += fmt::format(" · recompute {}", percent(share));
   }
-  if (const double share = blocking_fraction(outcome); share > 0) {
+  if (const double share = outcome.figures.blocking; share > 0) {
     text += fmt::format(" · blocking collectives {}", percent(share));
   }
   text += "\n";
@@ -69,7 +67,8 @@ std::string summary_of(const Case& asked, const Outcome& outcome) {
                         in_words(*outcome.period, outcome.round, outcome.program.devices));
   }
   // Orders that keep I and W apart look for the shortest one.
-  const std::optional<StashGap> gap = is_apart(outcome) ? stash_gap(asked, outcome) : std::nullopt;
+  const std::optional<StashGap> gap =
+      outcome.figures.is_apart ? stash_gap(asked, outcome) : std::nullopt;
   if (gap) text += in_words(*gap) + "\n";
   text += fmt::format("{}; makespan of {} step{} {}\n", peak_text(outcome), outcome.program.steps,
                       outcome.program.steps == 1 ? "" : "s", print(outcome.metrics.makespan));
@@ -78,7 +77,7 @@ std::string summary_of(const Case& asked, const Outcome& outcome) {
 
 std::string path_line(const Outcome& outcome) {
   std::string text = "critical path:";
-  for (const PathShare& share : shares(outcome.critical_path)) {
+  for (const PathShare& share : outcome.figures.path) {
     text += fmt::format(" {} {} ({})", share.kind, print(share.time),
                         percent(share_of_time(share.time, outcome.metrics.makespan)));
   }

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "sim/text/words.hpp"
-#include "tools/study/figures/staleness_facts.hpp"
 
 namespace stageline {
 namespace {
@@ -26,8 +25,8 @@ std::string beside_no_pipeline(double increase) {
 
 std::string stream_report(const Outcome& outcome) {
   std::string text;
-  if (outcome.synchrony == Synchrony::asynchronous) {
-    const StreamFacts facts = stream_facts(outcome);
+  if (outcome.figures.stream) {
+    const StreamFacts& facts = *outcome.figures.stream;
     text += fmt::format(
         "stale weights {}; by stage: degree of staleness {} updates, live mini-batches {}\n",
         outcome.bytes_known() ? fmt::format("{:.2f} % of all", facts.stale_share * 100) : "unknown",

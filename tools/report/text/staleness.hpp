@@ -7,8 +7,8 @@
 
 namespace stageline {
 
-/// The facts of tools/study/figures/staleness_facts.hpp, with delays, windows and host memory where
-/// there are any. Empty for a schedule with a flush and without host memory.
+/// The stream facts of an outcome, with delays, windows and host memory where there are any. Empty
+/// for a schedule with a flush and without host memory.
 std::string stream_report(const Outcome& outcome);
 
 }  // namespace stageline

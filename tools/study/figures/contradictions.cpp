@@ -12,7 +12,6 @@
 #include "sim/base/index.hpp"
 #include "sim/fair/shortest.hpp"
 #include "sim/rates.hpp"
-#include "tools/study/figures/recompute.hpp"
 
 namespace stageline {
 namespace {
@@ -113,7 +112,7 @@ void check_pace(const Outcome& outcome, Findings& findings) {
                    outcome.throughput);
   findings.require(is_share(outcome.bubble_fraction), "the bubble is {:.6g} of the step",
                    outcome.bubble_fraction);
-  const double recompute = recompute_fraction(outcome);
+  const double recompute = outcome.figures.recompute;
   findings.require(recompute >= 0 && outcome.bubble_fraction + recompute <= 1 + ratio_rounding,
                    "the bubble is {:.6g} of the step, and recomputing {:.6g}",
                    outcome.bubble_fraction, recompute);

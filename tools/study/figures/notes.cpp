@@ -9,7 +9,6 @@
 #include "cost_models/slices.hpp"
 #include "cost_models/tied_weights.hpp"
 #include "sim/base/numbers.hpp"
-#include "tools/study/figures/recompute.hpp"
 #include "tools/study/pace/pace.hpp"
 #include "tools/study/run/layout.hpp"
 #include "tools/study/study.hpp"
@@ -111,29 +110,13 @@ std::string whole_stage_note(const Case& asked, const Outcome& outcome) {
 bool offloads(const Offloading& asked) { return asked.all || !asked.stages.empty(); }
 
 bool recomputes(const Outcome& outcome) {
-  const std::vector<std::int64_t> repeats = repeats_by_stage(outcome);
+  const std::vector<std::int64_t>& repeats = outcome.figures.repeats;
   return std::any_of(repeats.begin(), repeats.end(), [](std::int64_t count) { return count > 0; });
 }
 
 bool has_stashes(const Outcome& outcome) {
-  if (outcome.facts) {
-    return std::any_of(outcome.facts->stage.begin(), outcome.facts->stage.end(),
-                       [](const StageFigures& one) { return one.stash > Bytes{}; });
-  }
-  return std::any_of(outcome.costs.stage.begin(), outcome.costs.stage.end(),
-                     [](const StageCosts& one) { return one.stash() > Bytes{}; });
-}
-
-bool has_pairs(const Program& program) {
-  return std::any_of(program.ops.begin(), program.ops.end(), [](const auto& list) {
-    return std::any_of(list.begin(), list.end(), [](Op op) { return op.overlapped; });
-  });
-}
-
-bool has_pairs(const Case& asked, const Outcome& outcome) {
-  if (!outcome.facts) return has_pairs(outcome.program);
-  if (asked.program) return has_pairs(*asked.program);
-  return asked.spec.scheduler->name.starts_with("dualpipe");  // and dualpipe_v: no others
+  return std::any_of(outcome.figures.stage.begin(), outcome.figures.stage.end(),
+                     [](const StageFigures& one) { return one.stash > Bytes{}; });
 }
 
 // Equal devices have a host only where --host-link or --host-memory asks for one.
@@ -145,7 +128,7 @@ bool host_is_asked(const Case& asked) {
 // What is asked of ops that the program has none of. What the request alone shows to be without
 // effect is in tools/inputs/setting.cpp. Without the name of the schedule: of several, one says it.
 std::vector<std::string> notes_on_no_effect(const Case& asked, const Outcome& outcome) {
-  const bool copies = host_copies(outcome) != HostCopies::none;
+  const bool copies = outcome.figures.copies != HostCopies::none;
   const struct {
     bool asked;
     bool has_effect;
@@ -153,7 +136,7 @@ std::vector<std::string> notes_on_no_effect(const Case& asked, const Outcome& ou
   } each[] = {
       {asked.recomputation.start.has_value(), recomputes(outcome),
        "--recompute-start has no effect where nothing is recomputed"},
-      {asked.cluster.pair_overlap > 0, has_pairs(asked, outcome),
+      {asked.cluster.pair_overlap > 0, outcome.figures.has_pairs,
        "--pair-overlap has no effect where no ops run as overlapped pairs, which dualpipe and "
        "dualpipe_v have"},
       {offloads(asked.offloading), !copies || has_stashes(outcome),
@@ -170,7 +153,7 @@ std::vector<std::string> notes_on_no_effect(const Case& asked, const Outcome& ou
 
 // That --offload copies nothing, or over no link.
 std::string offload_note(const Case& asked, const Outcome& outcome) {
-  const HostCopies copies = host_copies(outcome);
+  const HostCopies copies = outcome.figures.copies;
   if (copies == HostCopies::free) {
     return fmt::format(
         "{}: copies to the host are free: no --host-link and no cluster with one was given",
@@ -245,19 +228,6 @@ std::string algorithms_note(const Case& asked, const Outcome& outcome) {
                         name(one.dimension), name(one.kind), bytes, one.algorithm);
   }
   return text;
-}
-
-HostCopies host_copies(const Outcome& outcome) {
-  if (outcome.facts) return outcome.facts->copies;
-  bool offloads = false;
-  for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {
-    const std::vector<Op>& list = outcome.program.ops[device];
-    const bool any =
-        std::any_of(list.begin(), list.end(), [](Op op) { return op.kind == OpKind::offload; });
-    if (any && !outcome.costs.network.to_host[device].is_free()) return HostCopies::over_links;
-    offloads = offloads || any;
-  }
-  return offloads ? HostCopies::free : HostCopies::none;
 }
 
 std::string copies_note(const Case& asked, const Outcome& outcome) {

@@ -21,10 +21,6 @@ std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& out
 /// empty where there are none.
 std::string algorithms_note(const Case& asked, const Outcome& outcome);
 
-/// Where its copies to the host go: nothing is offloaded, over no link on any device, or over
-/// links.
-HostCopies host_copies(const Outcome& outcome);
-
 /// That tied weights are held by the devices of both their layers; empty where they are held once.
 std::string copies_note(const Case& asked, const Outcome& outcome);
 

@@ -7,9 +7,6 @@
 
 #include "cost_models/recomputation.hpp"
 #include "sim/base/index.hpp"
-#include "tools/study/figures/blocking.hpp"
-#include "tools/study/figures/energy.hpp"
-#include "tools/study/figures/recompute.hpp"
 
 namespace stageline {
 namespace {
@@ -55,7 +52,7 @@ std::vector<double> repeated_flops(const Case& asked, const Outcome& outcome) {
 
 // By the R of the program, in one step of the pipelines that are simulated.
 double repeated_in_a_step(const Case& asked, const Outcome& outcome) {
-  const std::vector<std::int64_t> repeats = repeats_by_stage(outcome);
+  const std::vector<std::int64_t>& repeats = outcome.figures.repeats;
   if (std::all_of(repeats.begin(), repeats.end(), [](std::int64_t all) { return all == 0; })) {
     return 0;
   }
@@ -104,7 +101,7 @@ void set_communication(TrainingRates& rates, const Outcome& outcome) {
   rates.exposed = outcome.exposed_communication;
   const std::vector<DeviceMetrics>& devices = outcome.metrics.device;
   if (devices.empty()) return;
-  rates.blocking = blocking_of_busiest(outcome);
+  rates.blocking = outcome.figures.blocking_by_group;
   const double all = static_cast<double>(devices.size()) * to_seconds(outcome.metrics.makespan);
   for (const DeviceMetrics& device : devices) {
     rates.idle_for_messages += to_seconds(nth(device.idle_by, IdleKind::link)) / all;
@@ -137,6 +134,12 @@ TrainingRates training_rates(const Case& asked, const Outcome& outcome,
   set_communication(rates, outcome);
   set_budget(rates, asked, budget);
   return rates;
+}
+
+BudgetFigures budget_figures(const Case& asked, const Outcome& outcome,
+                             const TrainingBudget& budget) {
+  return {training_rates(asked, outcome, budget),
+          step_energy(asked, outcome, budget.price_per_hour)};
 }
 
 }  // namespace stageline

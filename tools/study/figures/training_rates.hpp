@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tools/study/case.hpp"
+#include "tools/study/figures/energy.hpp"
 #include "tools/study/outcome.hpp"
 
 namespace stageline {
@@ -47,6 +48,14 @@ struct TrainingRates {
 /// the highest: what slows a single device down does not lower its peak. `outcome` is that of
 /// `asked`.
 TrainingRates training_rates(const Case& asked, const Outcome& outcome,
+                             const TrainingBudget& budget = {});
+
+/// What depends on a training, or on a price, beside the outcome.
+struct BudgetFigures {
+  TrainingRates rates;
+  StepEnergy energy;
+};
+BudgetFigures budget_figures(const Case& asked, const Outcome& outcome,
                              const TrainingBudget& budget = {});
 
 }  // namespace stageline

@@ -82,27 +82,14 @@ std::optional<StashGap> stash_gap(const Case& asked, const Program& program, con
 }
 
 std::optional<StashGap> stash_gap(const Case& asked, const Outcome& outcome) {
-  const bool plain = outcome.facts ? outcome.facts->is_plain : is_plain(outcome.program);
-  if (!can_be_judged(asked, outcome.program, plain)) return std::nullopt;
-  std::optional<StashGap> gap = gap_of(
-      outcome.program, outcome.facts ? costs_of(asked, checked_layout(asked)) : outcome.costs,
-      asked.microbatches, outcome.memory.device_stash_peak);
+  if (!can_be_judged(asked, outcome.program, outcome.figures.is_plain)) return std::nullopt;
+  std::optional<StashGap> gap = gap_of(outcome.program, costs_of(asked, checked_layout(asked)),
+                                       asked.microbatches, outcome.memory.device_stash_peak);
   if (!gap) return gap;
   for (const DeviceMetrics& device : outcome.metrics.device) {
     gap->span = std::max(gap->span, device.busy + device.span_idle);
   }
   return gap;
-}
-
-bool is_apart(const Program& program) {
-  return std::any_of(program.ops.begin(), program.ops.end(), [](const std::vector<Op>& list) {
-    return std::any_of(list.begin(), list.end(),
-                       [](Op op) { return op.kind == OpKind::weight_grad; });
-  });
-}
-
-bool is_apart(const Outcome& outcome) {
-  return outcome.facts ? outcome.facts->is_apart : is_apart(outcome.program);
 }
 
 std::string in_words(const StashGap& gap) {

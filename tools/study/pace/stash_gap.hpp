@@ -32,10 +32,6 @@ std::optional<StashGap> stash_gap(const Case& asked, const Program& program, con
 /// one device each.
 bool is_plain_step(const Case& asked, const Program& program);
 
-/// Whether it has W's apart from I's.
-bool is_apart(const Program& program);
-bool is_apart(const Outcome& outcome);
-
 /// Whether it has F, and B or I and W, once a micro-batch and stage, each whole.
 bool is_plain(const Program& program);
 

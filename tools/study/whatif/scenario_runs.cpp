@@ -253,7 +253,7 @@ class ScenarioRunner {
           "the program has one step and cannot be continued, so no step of it follows another; give "
           "one of two steps or more");
     }
-    const Costs costs = nominal.facts ? costs_of(asked, layout) : nominal.costs;
+    const Costs costs = costs_of(asked, layout);
     const Window window = take_window(asked, layout, costs, nominal);
     ends_.emplace(run_.program, run_.graph, window);
     // Under fair sharing the run's durations are what tasks took beside each other; scenarios draw
