@@ -88,9 +88,10 @@ TEST_CASE("ranks are those that the list of devices numbers, whatever lines of i
     CHECK(run.machines == 2);
   }
   // Of a machine without any line nothing is known.
-  CHECK(contains(refused(elided({0, 1, 2, 3, 4, 5, 6, 7})).what(),
-                 "the list of devices of the run that begins at line 3 has 8 of the 16 ranks that "
-                 "it numbers (0 to 15), and the machines of the others are not known"));
+  CHECK(
+      contains(refused(elided({0, 1, 2, 3, 4, 5, 6, 7})).what(),
+               "the run that begins at line 3 lists 8 of its 16 ranks (0 to 15), and the machines "
+               "of the others are not known"));
   // The last ranks leave no gap, but another ratio of the bandwidths.
   for (const std::vector<int>& ranks : {std::vector{15}, {13, 14, 15}}) {
     CHECK(contains(refused(elided(ranks)).what(), "give the whole list of devices"));
