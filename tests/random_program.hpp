@@ -8,7 +8,7 @@
 #include <random>
 
 #include "sim/base/index.hpp"
-#include "tests/reference.hpp"
+#include "tests/schedules/reference.hpp"
 
 namespace stageline::test {
 

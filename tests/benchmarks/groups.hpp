@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/engine.hpp"
-#include "tests/fair_graph.hpp"
+#include "tests/schedules/fair_graph.hpp"
 
 namespace stageline::bench {
 

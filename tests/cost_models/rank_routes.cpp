@@ -14,7 +14,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/model.hpp"
-#include "tests/random_cluster.hpp"
+#include "tests/schedules/random_cluster.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::rank_routes_tests {

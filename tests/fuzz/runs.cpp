@@ -9,9 +9,9 @@
 #include "sim/analysis/metrics.hpp"
 #include "sim/batch/batched_sweep.hpp"
 #include "sim/task_graph.hpp"
-#include "tests/brute_force.hpp"
 #include "tests/fuzz/target.hpp"
-#include "tests/reference_difference.hpp"
+#include "tests/schedules/brute_force.hpp"
+#include "tests/schedules/reference_difference.hpp"
 
 namespace stageline::fuzz {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "sim/base/errors.hpp"
-#include "tests/needs_table.hpp"
+#include "tests/schedules/needs_table.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/text.hpp"
 #include "tools/base/text.hpp"

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "sim/fair/shortest.hpp"
-#include "tests/fair_brute_force.hpp"
-#include "tests/fair_graph.hpp"
+#include "tests/schedules/fair_brute_force.hpp"
+#include "tests/schedules/fair_graph.hpp"
 #include "tests/thorough.hpp"
 
 namespace stageline::fair_engines_tests {

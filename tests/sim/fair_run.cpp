@@ -5,7 +5,7 @@
 #include "sim/fair/event_queue.hpp"
 #include "sim/fair/rated_work.hpp"
 #include "sim/interference.hpp"
-#include "tests/fair_graph.hpp"
+#include "tests/schedules/fair_graph.hpp"
 
 namespace stageline::fair_run_tests {
 namespace {

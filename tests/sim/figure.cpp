@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/needs_table.hpp"
+#include "tests/schedules/needs_table.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::figure_tests {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "sim/base/index.hpp"
-#include "tests/fair_brute_force.hpp"
+#include "tests/schedules/fair_brute_force.hpp"
 
 namespace stageline::max_min_tests {
 namespace {

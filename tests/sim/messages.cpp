@@ -7,9 +7,9 @@
 #include "sim/cluster.hpp"
 #include "sim/deadlock.hpp"
 #include "sim/rules.hpp"
-#include "tests/brute_force.hpp"
 #include "tests/random_program.hpp"
-#include "tests/stream_reference.hpp"
+#include "tests/schedules/brute_force.hpp"
+#include "tests/schedules/stream_reference.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::messages_tests {

@@ -8,8 +8,8 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/deadlock.hpp"
-#include "tests/brute_force.hpp"
 #include "tests/random_program.hpp"
+#include "tests/schedules/brute_force.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::mutations_tests {

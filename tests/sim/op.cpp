@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "tests/needs_table.hpp"
+#include "tests/schedules/needs_table.hpp"
 
 namespace stageline::op_tests {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "sim/base/errors.hpp"
 #include "sim/graph.hpp"
-#include "tests/needs_table.hpp"
+#include "tests/schedules/needs_table.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::placement_tests {

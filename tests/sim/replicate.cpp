@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "tests/random_program.hpp"
-#include "tests/replicas.hpp"
+#include "tests/schedules/replicas.hpp"
 #include "tests/text.hpp"
 #include "tests/thorough.hpp"
 

@@ -13,7 +13,7 @@
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
-#include "tests/random_cluster.hpp"
+#include "tests/schedules/random_cluster.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::routes_tests {

@@ -24,19 +24,20 @@ bool is_for_lab(int argc, const char* const* argv) {
 
 int become_lab(int argc, const char* const* argv) {
   std::error_code none;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
-  const std::string lab = (self.parent_path() / "stageline-lab").string();
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
+  const std::string lab = (folder / "stageline-lab").string();
   std::vector<std::string> words{"stageline"};
   words.insert(words.end(), argv + 1, argv + argc);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   ::execv(lab.c_str(), arguments.data());
-  fmt::print(
-      stderr,
-      "stageline: {} is a command of stageline-lab, which is not beside this program: build it "
-      "with `ninja -C BUILD tools/stageline-lab`\n",
-      argv[1]);
+  const bool built = folder.filename() == "tools";
+  fmt::print(stderr,
+             "stageline: {} is a command of stageline-lab, and {} has none; build it: ninja -C {} "
+             "tools/stageline-lab\n",
+             argv[1], folder.string(), built ? folder.parent_path().string() : "BUILD");
   return 2;
 }
 

@@ -4,8 +4,8 @@
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
-#include "tests/reference.hpp"
-#include "tests/synchronous.hpp"
+#include "tests/schedules/reference.hpp"
+#include "tests/schedules/synchronous.hpp"
 
 namespace stageline::static_orders_tests {
 namespace {

@@ -7,7 +7,7 @@
 #include "sim/analysis/versions.hpp"
 #include "sim/base/index.hpp"
 #include "tests/make.hpp"
-#include "tests/reference.hpp"
+#include "tests/schedules/reference.hpp"
 #include "tests/specs.hpp"
 #include "tests/text.hpp"
 #include "tests/thorough.hpp"

@@ -12,7 +12,7 @@
 
 #include "sim/base/errors.hpp"
 #include "tests/make.hpp"
-#include "tests/needs_table.hpp"
+#include "tests/schedules/needs_table.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 

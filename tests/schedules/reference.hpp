@@ -7,7 +7,7 @@
 
 #include "sim/base/index.hpp"
 #include "sim/costs.hpp"
-#include "tests/needs_table.hpp"
+#include "tests/schedules/needs_table.hpp"
 
 namespace stageline::test {
 

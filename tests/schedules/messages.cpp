@@ -7,10 +7,10 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/check/lint.hpp"
-#include "tests/brute_force.hpp"
 #include "tests/make.hpp"
+#include "tests/schedules/brute_force.hpp"
+#include "tests/schedules/stream_reference.hpp"
 #include "tests/specs.hpp"
-#include "tests/stream_reference.hpp"
 
 namespace stageline::messages_tests {
 namespace {

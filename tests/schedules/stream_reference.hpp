@@ -5,7 +5,7 @@
 
 #include "sim/base/index.hpp"
 #include "sim/rules.hpp"
-#include "tests/reference.hpp"
+#include "tests/schedules/reference.hpp"
 
 namespace stageline::test {
 

@@ -11,7 +11,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "tests/make.hpp"
-#include "tests/sizes.hpp"
+#include "tests/schedules/sizes.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "sim/base/index.hpp"
 #include "sim/engine.hpp"
-#include "tests/reference.hpp"
+#include "tests/schedules/reference.hpp"
 
 namespace stageline::test {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/index.hpp"
-#include "tests/synchronous.hpp"
+#include "tests/schedules/synchronous.hpp"
 
 namespace stageline::closed_forms_directions_tests {
 namespace {

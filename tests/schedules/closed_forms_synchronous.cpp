@@ -6,7 +6,7 @@
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
-#include "tests/synchronous.hpp"
+#include "tests/schedules/synchronous.hpp"
 
 namespace stageline::closed_forms_synchronous_tests {
 namespace {

@@ -7,7 +7,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/op.hpp"
-#include "tests/synchronous.hpp"
+#include "tests/schedules/synchronous.hpp"
 
 namespace stageline::closed_forms_chunks_tests {
 namespace {

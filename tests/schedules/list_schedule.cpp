@@ -11,7 +11,7 @@
 #include "sim/analysis/memory.hpp"
 #include "sim/base/errors.hpp"
 #include "tests/make.hpp"
-#include "tests/sizes.hpp"
+#include "tests/schedules/sizes.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 

@@ -6,10 +6,10 @@
 #include <boost/graph/dag_shortest_paths.hpp>
 
 #include "sim/base/index.hpp"
-#include "tests/brute_force.hpp"
 #include "tests/make.hpp"
 #include "tests/random_program.hpp"
-#include "tests/reference_difference.hpp"
+#include "tests/schedules/brute_force.hpp"
+#include "tests/schedules/reference_difference.hpp"
 #include "tests/text.hpp"
 
 namespace stageline::engines_tests {

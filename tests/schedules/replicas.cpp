@@ -1,5 +1,5 @@
 // Are replicated pipelines of every scheduler valid, and does each replica run as one alone does?
-#include "tests/replicas.hpp"
+#include "tests/schedules/replicas.hpp"
 
 #include <doctest/doctest.h>
 
