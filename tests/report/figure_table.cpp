@@ -128,7 +128,7 @@ void check_figures_of_lists(const Outputs& outputs) {
   }
   const auto on = std::find_if(devices.begin(), devices.end(),
                                [&](const Json& one) { return one.at("peak_bytes") == peak; });
-  CHECK(column("on").text == on->at("name"));
+  CHECK(column("on").text == on->at("name").get<std::string>());
   CHECK(*column("versions").figure.value ==
         most_of(stages, Json::json_pointer("/weight_versions")));
   CHECK(*column("staleness").figure.value ==

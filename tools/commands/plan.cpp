@@ -266,7 +266,7 @@ int run_plan(const PlanFlags& flags) {
   const PlanView view = view_of(flags);
   const PlanAnswer found = searched(flags);
   const bool none = found.plan.front.empty();
-  const std::vector<std::string> said = notes_of(flags, found);
+  std::vector<std::string> said = notes_of(flags, found);
   Forms forms;
   forms.json = [&] { return plan_json(found.setting, found.request, found.plan, view, said); };
   if (!none) {

@@ -112,7 +112,7 @@ int run_whatif(const WhatIfFlags& flags) {
   check_outputs(outputs);
   const WhatIfQuestion question = question_of(flags);
   const WhatIfAnswer found = answer_watched(question, common.quiet);
-  const std::vector<std::string> said = notes_of(flags, found);
+  std::vector<std::string> said = notes_of(flags, found);
   const std::vector<std::string> advice = what_if_advice(question, found);
   Forms forms;
   forms.json = [&] {
