@@ -42,8 +42,7 @@ int run_commands(std::span<const Command* const> commands, const std::string& ab
   ProgramMain program;
   program.name = "stageline";
   program.about = about;
-  return program_main(program, argc, argv,
-                      [&](Flags flags) { add_commands(commands, std::move(flags)); });
+  return program_main(program, argc, argv, [&](Flags flags) { add_commands(commands, flags); });
 }
 
 int run_command_line(int argc, const char* const* argv) {

@@ -10,6 +10,7 @@
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/deliver.hpp"
+#include "tools/commands/html_flag.hpp"
 #include "tools/commands/perturbation_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/commands/why_flags.hpp"
