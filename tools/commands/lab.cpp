@@ -32,7 +32,7 @@ int become_lab(int argc, const char* const* argv) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  ::execv(lab.c_str(), arguments.data());
+  if (!folder.empty()) ::execv(lab.c_str(), arguments.data());  // never one of the working folder
   const bool built = folder.filename() == "tools";
   fmt::print(stderr,
              "stageline: {} is a command of stageline-lab, and {} has none; build it: ninja -C {} "

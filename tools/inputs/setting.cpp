@@ -326,7 +326,7 @@ Model opened_model(const SettingRequest& request, const TraceRequest& trace) {
                                     : std::move(model);
 }
 
-// Cut by make_case().
+// make_case() cuts them.
 std::shared_ptr<PricedSlices> slices_of(const SettingRequest& request, const TraceRequest& trace) {
   if (!prices_slices(trace)) return nullptr;
   return std::make_shared<PricedSlices>([groups = request.groups, whole = trace](int slices) {
