@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
@@ -141,14 +143,14 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
   return choice;
 }
 
-Cluster cluster_of(const ClusterChoice& choice, int devices) {
+Cluster cluster_of(const ClusterChoice& choice, int devices, const Degrees& degrees) {
   Cluster cluster;
   if (!choice.fixed) {
     cluster =
         uniform_cluster(devices, choice.link, choice.memory, choice.host_link, choice.host_memory);
     set_memory(cluster, {}, choice.reserve);
   } else if (as_size(std::max(devices, 0)) <= choice.fixed->devices.size()) {
-    cluster = first_devices(*choice.fixed, devices);
+    cluster = allocated(*choice.fixed, devices, choice.allocation, degrees);
   } else {
     const std::string multiple = multiple_with(choice, devices);
     if (multiple.empty()) return first_devices(*choice.fixed, devices);  // throws
@@ -160,6 +162,20 @@ Cluster cluster_of(const ClusterChoice& choice, int devices) {
   }
   if (choice.pair_overlap) cluster.pair_overlap = *choice.pair_overlap;
   return cluster;
+}
+
+AllocationRequest parse_placement(const std::string& text) {
+  if (text == "segment") return {AllocationRequest::Rule::segment};
+  if (text == "fill") return {AllocationRequest::Rule::fill};
+  if (!is_input_file(text)) {
+    throw UsageError(fmt::format(
+        "--placement is segment, fill, or a file with the names of devices by rank (it is \"{}\")",
+        text));
+  }
+  std::istringstream words(read_text(text));
+  AllocationRequest request{AllocationRequest::Rule::named};
+  for (std::string name; words >> name;) request.devices.push_back(std::move(name));
+  return request;
 }
 
 LinkSpec parse_link(const std::string& text, const std::string& what) {

@@ -335,6 +335,15 @@ constexpr std::array rows{
               asked.device_order = one_of(all_device_orderings, value.text(), value.what);
             }},
     SettingRow{
+        .key = "placement",
+        .group = Group::cluster,
+        .opens = Opens::cluster,
+        .help =
+            "where a job that is larger than a rack stands: segment, as many machines of each rack, as "
+            "schedulers of jobs place it; fill, all of a rack before the next; or a file with the names of "
+            "devices by rank; default: segment",
+        .set = [](Value value, Asked asked) { asked.cluster.placement = value.text(); }},
+    SettingRow{
         .key = "recompute",
         .group = Group::memory,
         .common = true,

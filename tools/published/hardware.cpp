@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cost_models/network/allocation.hpp"
 #include "sim/base/numbers.hpp"
 #include "tools/base/json.hpp"
 
@@ -56,6 +57,14 @@ std::string lower(std::string text) {
 
 bool has(const std::string& text, std::string_view word) {
   return text.find(word) != std::string::npos;
+}
+
+// Racks of so many devices, four a machine, that a job gets equal shares of.
+int racks_of(int gpus, int rack) {
+  constexpr int in_machine = 4;
+  if (gpus <= rack || gpus % in_machine != 0) return (gpus + rack - 1) / rack;
+  const int machines = gpus / in_machine;
+  return machines / machines_of_a_rack(machines, rack / in_machine);
 }
 
 std::string_view kind_of(const std::string& hardware) {
@@ -165,7 +174,12 @@ PointHardware hardware_of(const Point& point, const RunPace& pace) {
     return found;
   }
   if (known->nvlink.empty()) {
-    const int domains = (point.gpus + known->devices - 1) / known->devices;
+    const int domains = racks_of(point.gpus, known->devices);
+    if (domains > 1 && point.gpus % domains == 0) {
+      found.assumptions.push_back(
+          fmt::format("{} devices of each of {} racks, as schedulers of jobs place them",
+                      point.gpus / domains, domains));
+    }
     found.cluster =
         domains > 1 ? fmt::format("{}*{}", known->machine, domains) : std::string(known->machine);
     return found;

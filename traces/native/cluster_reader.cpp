@@ -285,7 +285,9 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
   }
   if (use.times > 1) cluster.name += fmt::format("*{}", use.times);
   if (machines.count == 1) return cluster;
+  const Racks racks{static_cast<int>(cluster.devices.size()), machines.domain};
   cluster = repeated(cluster, machines);
+  if (machines.domain > 1) cluster.racks = racks;
   check_names(root, cluster);
   return cluster;
 }
