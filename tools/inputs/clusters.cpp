@@ -18,7 +18,7 @@
 namespace stageline {
 namespace {
 
-constexpr int most_times = 4096;
+constexpr int most_times = 65536;
 
 // "h100x8*16" is h100x8, 16 times; a file may have a '*' in its name.
 struct NamedCluster {

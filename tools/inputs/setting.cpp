@@ -30,9 +30,9 @@ namespace {
 
 int whole_number(const std::string& text, const std::string& flag) {
   const int value = parse_number<int>(text).value_or(0);
-  if (value < 1 || value > 4096) {
+  if (value < 1 || value > 65536) {
     throw UsageError(
-        fmt::format("{} must be a whole number from 1 to 4096 (it is \"{}\")", flag, text));
+        fmt::format("{} must be a whole number from 1 to 65536 (it is \"{}\")", flag, text));
   }
   return value;
 }
@@ -105,8 +105,9 @@ void set_rates(const SettingRequest& request, Setting& setting) {
   check_slow(cluster_of(setting.cluster, *most), request.slow);
   for (const Slowdown& item : request.slow) {
     setting.notes.push_back(
-        fmt::format("what if: compute takes {:g} times as long on {}, and cuts weigh it",
-                    item.factor, item.name));
+        fmt::format("what if: {} takes {:g} times as long {} {}, and cuts weigh it",
+                    names_links(item.name) ? "a byte" : "compute", item.factor,
+                    names_links(item.name) ? "over" : "on", item.name));
   }
 }
 

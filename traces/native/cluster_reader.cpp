@@ -16,7 +16,7 @@ namespace stageline {
 namespace {
 
 constexpr std::string_view format_name = "stageline-cluster 1";
-constexpr int most_devices = 4096;
+constexpr int most_devices = 65536;
 constexpr std::size_t most_links = 1'000'000;
 
 // The kind of a device: one of the file, or a bundled one, which the cluster gets.
