@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
@@ -87,6 +89,41 @@ const MeasuredCollective* line_for(const Cluster& cluster, const MeasuredCollect
   return own;
 }
 
+// By tier: the share of a link's stated rate that large collectives reach.
+std::array<double, tiers> shares_reached(const GroupShape& shape, CollectiveKind kind) {
+  std::array<double, tiers> shares{1, 1, 1, 1};
+  if (!shape.known()) return shares;
+  nth(shares, Tier::network) = reached_of_nic;
+  const double rate = nvlink_ring_rate(*shape.chip, kind, shape.largest());
+  if (rate > 0) nth(shares, Tier::nvlink) = std::min(rate / shape.chip->nvlink, 1.0);
+  return shares;
+}
+
+// By device: equal where two may be of one domain, since a machine or links of NVLink join them.
+// All are where some device has no machine.
+std::vector<int> joined_by_nvlink(const Cluster& cluster) {
+  const std::size_t devices = cluster.devices.size();
+  const bool housed = std::all_of(cluster.devices.begin(), cluster.devices.end(),
+                                  [](const Device& device) { return device.host >= 0; });
+  if (!housed) return std::vector<int>(devices);
+  std::vector<int> group(devices + cluster.hosts.size() + cluster.switches.size());
+  std::iota(group.begin(), group.end(), 0);
+  const auto find = [&](int node) {
+    while (nth(group, node) != node) node = nth(group, node) = nth(group, nth(group, node));
+    return node;
+  };
+  for (std::size_t d = 0; d < devices; ++d) {
+    const int host = static_cast<int>(devices) + cluster.devices[d].host;
+    nth(group, find(static_cast<int>(d))) = find(host);
+  }
+  for (const Link& link : cluster.links) {
+    if (link.tier == Tier::nvlink) nth(group, find(link.from)) = find(link.to);
+  }
+  std::vector<int> joined(devices);
+  for (std::size_t d = 0; d < devices; ++d) joined[d] = find(static_cast<int>(d));
+  return joined;
+}
+
 }  // namespace
 
 std::vector<std::string> collective_algorithms() {
@@ -135,6 +172,7 @@ Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::stri
   for (const Link& link : cluster.links) {
     tier_.insert(tier_.end(), link.duplex == Duplex::half ? 1 : 2, link.tier);
   }
+  joined_ = joined_by_nvlink(cluster);
 }
 
 CollectivePlan Collectives::plan(const Collective& collective) {
@@ -285,10 +323,12 @@ Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind 
   if (!beside.same.empty()) add(algorithm, beside.same);
   if (beside.other != nullptr) add(*beside.other, beside.others);
   use.rate = unbounded;
+  const std::array<double, tiers> reached = shares_reached(found.shape(), kind);
   for (std::size_t i = 0; i < load.size(); ++i) {
     if (load[i] <= 0) continue;
     const int resource = static_cast<int>(i);
-    const double share = load[i] / reached(resource, found.shape(), kind);
+    const bool limited = !routes_.capacity()[i].is_unlimited();
+    const double share = load[i] / (limited ? nth(reached, nth(tier_, resource)) : 1);
     use.route.resources.push_back(resource);
     use.route.load.push_back(share);
     const Bandwidth capacity = routes_.capacity()[i];
@@ -297,24 +337,6 @@ Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind 
   }
   use.route.bandwidth = rounded(use.rate);
   return use;
-}
-
-// The share of a link's stated rate that large collectives reach.
-double Collectives::reached(int resource, const GroupShape& shape, CollectiveKind kind) const {
-  const Bandwidth capacity = nth(routes_.capacity(), resource);
-  if (!shape.known() || capacity.is_unlimited()) return 1;
-  switch (nth(tier_, resource)) {
-    case Tier::network:
-      return reached_of_nic;
-    case Tier::nvlink: {
-      const double rate = nvlink_ring_rate(*shape.chip, kind, shape.largest());
-      return rate > 0 ? std::min(rate / shape.chip->nvlink, 1.0) : 1;
-    }
-    case Tier::other:
-    case Tier::pcie:
-      return 1;
-  }
-  return 1;
 }
 
 Collectives::Prepared& Collectives::prepared(const Groups& groups, const Groups& beside) {
@@ -365,12 +387,18 @@ void Collectives::add_group(const std::vector<int>& group, Prepared& found) {
 
 std::vector<std::vector<int>> Collectives::domains_of(const std::vector<int>& group) {
   std::vector<std::vector<int>> domains;
+  std::unordered_map<int, std::vector<int>> near;  // domains, by what their devices can share
   for (const int rank : group) {
-    auto joined = std::find_if(domains.begin(), domains.end(), [&](const std::vector<int>& domain) {
-      return same_domain(domain.front(), rank);
+    std::vector<int>& candidates = near[nth(joined_, rank)];
+    const auto joined = std::find_if(candidates.begin(), candidates.end(), [&](int domain) {
+      return same_domain(nth(domains, domain).front(), rank);
     });
-    if (joined == domains.end()) joined = domains.insert(domains.end(), std::vector<int>{});
-    joined->push_back(rank);
+    if (joined != candidates.end()) {
+      nth(domains, *joined).push_back(rank);
+      continue;
+    }
+    candidates.push_back(static_cast<int>(domains.size()));
+    domains.push_back({rank});
   }
   return domains;
 }

@@ -111,7 +111,6 @@ class Collectives {
              const Beside& beside);
   std::vector<double> loads_of(const Algorithm& algorithm, CollectiveKind kind,
                                const Prepared& found, Tier& tier);
-  double reached(int resource, const GroupShape& shape, CollectiveKind kind) const;
   Candidate candidate(const Algorithm& algorithm, const Collective& collective, Prepared& found);
   Candidate chosen(const Collective& collective, Prepared& found);
   const MeasuredCollective* measured(CollectiveKind kind, const Prepared& found) const;
@@ -120,6 +119,7 @@ class Collectives {
   Routes& routes_;
   AlgorithmNames algorithms_;
   std::vector<Tier> tier_;                                  // by resource
+  std::vector<int> joined_;                                 // by device: unequal, in other domains
   std::map<std::pair<Groups, Groups>, Prepared> prepared_;  // by groups, and those beside them
 };
 

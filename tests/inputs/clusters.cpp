@@ -35,14 +35,14 @@ TEST_CASE("a name with a star is so many machines") {
   CHECK(*one.fixed == *choose_cluster(named("h100x8")).fixed);
   CHECK(refusal("h100x8*0") ==
         "--cluster h100x8*0: behind the * is how many times its machines are taken, a whole number "
-        "from 1 to 4096 (it is \"0\")");
+        "from 1 to 65536 (it is \"0\")");
   for (const char* const text :
-       {"h100x8*", "h100x8*two", "h100x8*-1", "h100x8*2.5", "h100x8*9999"}) {
-    CHECK(refusal(text).find("a whole number from 1 to 4096") != std::string::npos);
+       {"h100x8*", "h100x8*two", "h100x8*-1", "h100x8*2.5", "h100x8*99999"}) {
+    CHECK(refusal(text).find("a whole number from 1 to 65536") != std::string::npos);
   }
   CHECK(refusal("h100x9*2").find("there is no cluster \"h100x9\" (did you mean \"h100x8\"?)") == 0);
-  CHECK(refusal("h100x8*600") ==
-        "h100x8: 600 machines of 8 devices are 4800, and a cluster has at most 4096");
+  CHECK(refusal("h100x8*9000") ==
+        "h100x8: 9000 machines of 8 devices are 72000, and a cluster has at most 65536");
   CHECK(refusal("rtx4090x8*4") ==
         "rtx4090x8: 4 machines need a \"network\" that joins them, and \"rtx4090x8\" has none; "
         "describe its NICs, or take one machine");

@@ -347,7 +347,7 @@ TEST_CASE("machines that cannot be built are refused with the rule and the numbe
     return lab(network(nics, more));
   };
   for (const Refused& refused : std::vector<Refused>{
-           {lab(R"(, "machines": 0)"), 1, "/machines", "from 1 to 4096 (it is 0)"},
+           {lab(R"(, "machines": 0)"), 1, "/machines", "from 1 to 65536 (it is 0)"},
            {lab(R"(, "machines": 2)"), 1, "",
             "2 machines need a \"network\" that joins them, and \"lab\" has none; describe its "
             "NICs, or take one machine"},
@@ -361,9 +361,9 @@ TEST_CASE("machines that cannot be built are refused with the rule and the numbe
             "/domain/switches/0", "there is no switch \"nvswich\" (did you mean \"nvswitch\"?)"},
            {lab(R"(, "domain": {"machines": 2, "switches": []}, "machines": 2)"), 1,
             "/domain/switches", "at least one switch"},
-           {with(own_nics), 2000, "",
-            "4000 machines of 2 devices are 8000, and a cluster has at "
-            "most 4096"},
+           {with(own_nics), 20000, "",
+            "40000 machines of 2 devices are 80000, and a cluster has at "
+            "most 65536"},
            {with(R"({"name": "nic", "count": 3, "bandwidth": "1GB/s"})"), 1,
             "/network/nics/0/count", "3 NICs and 2 devices cannot be divided evenly"},
            {with(R"({"name": "nic", "bandwidth": "1GB/s", "devices": "tpu*"})"), 1,

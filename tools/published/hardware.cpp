@@ -18,7 +18,7 @@
 namespace stageline {
 namespace {
 
-constexpr int most_gpus = 4096;  // of a cluster
+constexpr int most_gpus = 65536;  // of a cluster
 
 // A kind of device, the bundled machine with it, and that machine's links.
 struct KnownDevice {
