@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -21,6 +22,66 @@ namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 constexpr std::string_view best_algorithm = "best";
+constexpr int most_in_searched_ring = 16;
+
+// By pair of ranks, the bytes a second of the link that joins them; 0: none does.
+using RingLinks = std::vector<std::vector<std::int64_t>>;
+
+// A ring through all ranks over links of at least that rate: depth first, lower ranks first, so
+// that the result is the same everywhere. Empty: there is none, or it was not found in so many
+// steps.
+class RingSearch {
+ public:
+  RingSearch(const RingLinks& links, std::int64_t rate) : links_(links), rate_(rate) {}
+
+  std::vector<int> found() {
+    ring_ = {0};
+    passed_.assign(links_.size(), false);
+    passed_[0] = true;
+    return grow() ? ring_ : std::vector<int>{};
+  }
+
+ private:
+  bool joins(int a, int b) const {
+    const std::int64_t link = nth(nth(links_, a), b);
+    return link > 0 && link >= rate_;
+  }
+
+  bool grow() {
+    if (++steps_ > most_steps) return false;
+    if (ring_.size() == links_.size()) return joins(ring_.back(), ring_.front());
+    for (int next = 1; next < std::ssize(links_); ++next) {
+      if (passed_[as_size(next)] || !joins(ring_.back(), next)) continue;
+      passed_[as_size(next)] = true;
+      ring_.push_back(next);
+      if (grow()) return true;
+      ring_.pop_back();
+      passed_[as_size(next)] = false;
+    }
+    return false;
+  }
+
+  static constexpr int most_steps = 100'000;
+  const RingLinks& links_;
+  std::int64_t rate_;
+  std::vector<int> ring_;
+  std::vector<bool> passed_;
+  int steps_ = 0;
+};
+
+// The ring whose narrowest link is the widest, of at least that rate; empty: there is none.
+std::vector<int> widest_ring(const RingLinks& links, std::int64_t least) {
+  std::set<std::int64_t, std::greater<>> rates;
+  for (const std::vector<std::int64_t>& row : links) {
+    for (const std::int64_t rate : row) {
+      if (rate > 0 && rate >= least) rates.insert(rate);
+    }
+  }
+  for (const std::int64_t rate : rates) {
+    if (std::vector<int> ring = RingSearch(links, rate).found(); !ring.empty()) return ring;
+  }
+  return {};
+}
 
 // "gpu0, gpu1, … of 8 ranks"
 std::string ranks_text(const Cluster& cluster, const std::vector<int>& ranks) {
@@ -101,7 +162,7 @@ std::array<double, tiers> shares_reached(const GroupShape& shape, CollectiveKind
 
 // By device: equal where two may be of one domain, since a machine or links of NVLink join them.
 // All are where some device has no machine.
-std::vector<int> joined_by_nvlink(const Cluster& cluster) {
+std::vector<int> reach_of_devices(const Cluster& cluster) {
   const std::size_t devices = cluster.devices.size();
   const bool housed = std::all_of(cluster.devices.begin(), cluster.devices.end(),
                                   [](const Device& device) { return device.host >= 0; });
@@ -171,8 +232,11 @@ Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::stri
   // Resources are numbered as Routes says: two for each link, one where it is half-duplex.
   for (const Link& link : cluster.links) {
     tier_.insert(tier_.end(), link.duplex == Duplex::half ? 1 : 2, link.tier);
+    if (std::max(link.from, link.to) < std::ssize(cluster.devices)) {
+      joined_.insert(std::minmax(link.from, link.to));
+    }
   }
-  joined_ = joined_by_nvlink(cluster);
+  reach_ = reach_of_devices(cluster);
 }
 
 CollectivePlan Collectives::plan(const Collective& collective) {
@@ -377,6 +441,7 @@ void Collectives::add_group(const std::vector<int>& group, Prepared& found) {
     shape.domains.push_back(static_cast<int>(domain.size()));
     ranks.insert(ranks.end(), domain.begin(), domain.end());
   }
+  if (shape.count() == 1) ranks = in_ring_order(std::move(ranks));
   const auto alike =
       std::find_if(found.shapes.begin(), found.shapes.end(),
                    [&](const GroupShape& other) { return other.domains == shape.domains; });
@@ -385,11 +450,45 @@ void Collectives::add_group(const std::vector<int>& group, Prepared& found) {
   found.ranks.push_back(std::move(ranks));
 }
 
+// The ranks in the order of a ring of direct links, the widest one, where links join devices and
+// such a ring is no narrower than the routes between neighbours as the ranks are numbered.
+std::vector<int> Collectives::in_ring_order(std::vector<int> ranks) {
+  const int count = static_cast<int>(ranks.size());
+  if (joined_.empty() || count < 4 || count > most_in_searched_ring) return ranks;
+  RingLinks links(as_size(count), std::vector<std::int64_t>(as_size(count)));
+  std::int64_t narrowest = std::numeric_limits<std::int64_t>::max();
+  bool direct = true;
+  for (int a = 0; a < count; ++a) {
+    for (int b = a + 1; b < count; ++b) {
+      const std::pair<int, int> pair = std::minmax(nth(ranks, a), nth(ranks, b));
+      const bool neighbours = b == a + 1 || (a == 0 && b == count - 1);
+      const bool linked = joined_.count(pair) > 0;
+      if (!linked && !neighbours) continue;
+      try {
+        const Route& route = routes_.between(pair.first, pair.second);
+        const std::int64_t rate = route.bandwidth.bytes_per_second;
+        const bool alone = linked && route.resources.size() == 1;
+        if (alone) nth(nth(links, a), b) = nth(nth(links, b), a) = rate;
+        if (neighbours) narrowest = std::min(narrowest, rate);
+        if (neighbours && !alone) direct = false;
+      } catch (const UsageError&) {
+        return ranks;  // no route: the algorithms that need one refuse
+      }
+    }
+  }
+  if (direct) return ranks;
+  const std::vector<int> ring = widest_ring(links, narrowest);
+  if (ring.empty()) return ranks;
+  std::vector<int> ordered;
+  for (const int at : ring) ordered.push_back(nth(ranks, at));
+  return ordered;
+}
+
 std::vector<std::vector<int>> Collectives::domains_of(const std::vector<int>& group) {
   std::vector<std::vector<int>> domains;
   std::unordered_map<int, std::vector<int>> near;  // domains, by what their devices can share
   for (const int rank : group) {
-    std::vector<int>& candidates = near[nth(joined_, rank)];
+    std::vector<int>& candidates = near[nth(reach_, rank)];
     const auto joined = std::find_if(candidates.begin(), candidates.end(), [&](int domain) {
       return same_domain(nth(domains, domain).front(), rank);
     });

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -104,6 +105,7 @@ class Collectives {
   Beside beside_of(const Algorithm& algorithm, const Collective& collective, const Prepared& found);
   void add_group(const std::vector<int>& group, Prepared& found);
   std::vector<std::vector<int>> domains_of(const std::vector<int>& group);
+  std::vector<int> in_ring_order(std::vector<int> ranks);
   bool same_domain(int one, int other);
   GroupShape links_of(const Prepared& found);
   const Chip* chip_of_all(const std::vector<std::vector<int>>& groups) const;
@@ -118,8 +120,9 @@ class Collectives {
   const Cluster& cluster_;
   Routes& routes_;
   AlgorithmNames algorithms_;
-  std::vector<Tier> tier_;                                  // by resource
-  std::vector<int> joined_;                                 // by device: unequal, in other domains
+  std::vector<Tier> tier_;                // by resource
+  std::vector<int> reach_;                // by device: unequal of devices in different domains
+  std::set<std::pair<int, int>> joined_;  // devices, lower number first, that a link joins
   std::map<std::pair<Groups, Groups>, Prepared> prepared_;  // by groups, and those beside them
 };
 

@@ -128,10 +128,42 @@ TEST_CASE("groups on one machine take the driver's memory and the overlap") {
 
 TEST_CASE("kinds are known once, those of one machine by the data sheet") {
   const std::vector<DeviceKind> kinds = known_kinds();
-  CHECK(kinds.size() == 10);
+  CHECK(kinds.size() == 34);
   CHECK(kinds.front().name == "h100");
   CHECK(kinds.front().memory == Bytes{80'000'000'000});
   CHECK(bundled_kinds(true).front().memory == driver);
+}
+
+TEST_CASE("a link that no route takes is named") {
+  const auto note = [](const std::string& latency) {
+    return choose_cluster(named(R"({"format": "stageline-cluster 1", "name": "two-sockets",
+        "devices": [{"name": "gpu", "count": 2}], "switches": ["cpu0", "cpu1", "memory"],
+        "links": [{"from": "gpu0", "to": "cpu0", "bandwidth": "32GB/s", "latency": "1us"},
+                  {"from": "gpu1", "to": "cpu1", "bandwidth": "32GB/s", "latency": "1us"},
+                  {"from": "cpu0", "to": "cpu1", "bandwidth": "1GB/s", "latency": ")" +
+                                latency + R"("},
+                  {"from": "cpu*", "to": "memory", "bandwidth": "100GB/s", "latency": "0.1us"}]})"))
+        .note;
+  };
+  // By way of the memory: 0.2 µs between the sockets.
+  CHECK(note("0.5us") ==
+        "no route takes the link cpu0-cpu1: other ways between the same devices have less latency");
+  CHECK(
+      note("0.1us") ==
+      "no route takes 2 links, such as cpu0-memory: other ways between the same devices have less "
+      "latency");
+  CHECK(choose_cluster(named("h100x8*2")).note.empty());
+}
+
+TEST_CASE("a kind of its own is not the next one's, and a machine without one is asked for") {
+  ClusterRequest request;
+  request.priced_for = "h20";
+  CHECK(choose_cluster(request).machine == "h20x8");
+  request.priced_for = "l40s";
+  const ClusterChoice alone = choose_cluster(request);
+  CHECK_FALSE(alone.fixed);
+  CHECK(alone.memory == Bytes{46068LL << 20U});
+  CHECK(alone.note == "communication is free: no --cluster and no --link was given");
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "tools/inputs/clusters.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -12,6 +11,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
+#include "sim/routes.hpp"
 #include "tools/base/files.hpp"
 #include "tools/inputs/bundled.hpp"
 
@@ -46,8 +46,10 @@ Cluster open_cluster(const std::string& name, const ClusterUse& use) {
     const Bundled* const bundled = find_bundled(bundled_clusters(), name);
     if (bundled) return read_cluster(std::string(bundled->text), name, use);
     const std::vector<std::string> known = bundled_names(bundled_clusters());
-    throw UsageError(fmt::format("there is no cluster \"{}\"{}; a cluster is a file or one of {}",
-                                 name, did_you_mean(name, known), fmt::join(known, ", ")));
+    throw UsageError(
+        fmt::format("there is no cluster \"{}\"{}; a cluster is a file or one of the {} that "
+                    "`stageline list` names",
+                    name, did_you_mean(name, known), known.size()));
   }
   return read_cluster(read_text(name), name, use);
 }
@@ -64,6 +66,43 @@ void set_memory(Cluster& cluster, std::optional<Bytes> memory, std::optional<Byt
                       device.name, print(device.reserve), print(*device.memory)));
     }
   }
+}
+
+// Says which links of a file are on no route between its devices, or between them and their hosts:
+// its author may think that they count. Links of the network are left out. Empty: there are none,
+// or the cluster is too large to look at every pair.
+std::string note_on_unused(const Cluster& cluster) {
+  constexpr std::size_t most_looked_at = 256;
+  if (cluster.links.empty() || cluster.devices.size() > most_looked_at) return "";
+  std::vector<bool> used;
+  const auto mark = [&used](const Route& route) {
+    for (const int resource : route.resources) used[as_size(resource)] = true;
+  };
+  try {
+    Routes routes(cluster);
+    used.resize(routes.names().size());
+    const int devices = static_cast<int>(cluster.devices.size());
+    for (int from = 0; from < devices; ++from) {
+      for (int to = 0; to < devices; ++to) mark(routes.between(from, to));
+      const Routes::ToHost host = routes.host_routes(from);
+      mark(host.there);
+      mark(host.back);
+    }
+  } catch (const UsageError&) {
+    return "";  // two devices are not joined, which is refused where they are to exchange something
+  }
+  std::vector<std::string> unused;
+  std::size_t resource = 0;
+  for (const Link& link : cluster.links) {
+    bool any = used[resource++];
+    if (link.duplex == Duplex::full) any = used[resource++] || any;
+    if (!any && link.tier != Tier::network) unused.push_back(link.name);
+  }
+  if (unused.empty()) return "";
+  return fmt::format(
+      "no route takes {} {}: other ways between the same devices have less latency",
+      unused.size() == 1 ? "the link" : fmt::format("{} links, such as", unused.size()),
+      unused.front());
 }
 
 ClusterUse use_of(const ClusterRequest& request, int times = 1) {
@@ -109,10 +148,12 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
     }
     if (request.cluster.starts_with('{')) {
       choice.fixed = read_cluster(request.cluster, "the cluster", use_of(request));
+      choice.note = note_on_unused(*choice.fixed);
     } else {
       const NamedCluster named = parse_named(request.cluster);
       choice.fixed = open_cluster(named.name, use_of(request, named.times));
       choice.machine = named.name;
+      if (is_input_file(named.name)) choice.note = note_on_unused(*choice.fixed);
     }
     set_memory(*choice.fixed, request.memory, request.reserve);
     return choice;
