@@ -118,12 +118,13 @@ StateBytes part_of_state(const Layer& layer, const StateBytes& whole, const Divi
 StateBytes part_of_layer(const Layer& layer, const StateBytes& whole, const Degrees& degrees,
                          double each) {
   if (degrees.precision.name.empty()) {
-    return part_of_state(layer, whole, divided_by(degrees.zero), degrees);
+    return part_of_state(layer, whole, divided_by(divided_at_peak(degrees)), degrees);
   }
   const std::int64_t parameters = held_parameters(layer, each);
   const std::int64_t experts = held_experts(layer, parameters);
   const auto part = [&](std::int64_t count, WeightKind kind) {
-    return state_bytes(count, degrees.precision, degrees.zero, ranks_that_hold(degrees, kind));
+    return state_bytes(count, degrees.precision, divided_at_peak(degrees),
+                       ranks_that_hold(degrees, kind));
   };
   const StateBytes dense = part(parameters - experts, WeightKind::dense);
   const StateBytes routed = part(experts, WeightKind::experts);
@@ -225,7 +226,7 @@ Model with_state(Model model, const Degrees& degrees) {
   const std::vector<StateBytes> whole = whole_states(model, degrees.precision);
   const double each = bytes_per_parameter(model);
   const double rate = update_rate(model);
-  const Divided divided = divided_by(degrees.zero);
+  const Divided divided = divided_by(divided_at_peak(degrees));
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     Layer& layer = model.layers[i];
     const StateBytes part = part_of_layer(layer, whole[i], degrees, each);

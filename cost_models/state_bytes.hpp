@@ -64,6 +64,9 @@ StateBytes state_bytes(std::int64_t parameters, const Precision& precision, Zero
 ///   * ZeRO leaves the rank its part of them, and of the optimizer's step: of the time that the
 ///     parameters take at the rate of the layer with the fastest step. What a layer takes beyond
 ///     that (launches, work that is done once a step) every rank takes.
+///   * ZeRO 2 and 3 that exchange once a step (ZeroEvery) leave a rank what ZeRO 1 does: from its
+///     first F on a stage has whole weights, of which the rank's own part is one, and until they
+///     are reduced whole gradients.
 ///   * Where weights are divided, a layer's ops hold two layers' gathered weights: its own, and
 ///     that of the next layer forward, or the one before it backward (FSDP's prefetch, also across
 ///     a cut).

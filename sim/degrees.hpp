@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,10 +26,20 @@ enum class Zero : std::uint8_t { none, optimizer, gradients, weights };
 inline constexpr std::array all_zeros{Zero::none, Zero::optimizer, Zero::gradients, Zero::weights};
 /// "0" to "3", as in --zero.
 std::string_view name(Zero zero);
-/// Whether gradients are reduced in every backward: a rank that keeps a part of them cannot add up
-/// those of several micro-batches first (DeepSpeed refuses no_sync() from stage 2 on; FSDP's
-/// SHARD_GRAD_OP). Else once a step.
-constexpr bool reduces_in_every_backward(Zero zero) { return zero >= Zero::gradients; }
+
+/// How often ZeRO 2 and 3 reduce gradients, and ZeRO 3 gathers weights.
+///   step        weights stay gathered, and gradients are added up whole, as with ZeRO 1. So do
+///               frameworks beside a pipeline: TorchTitan does not reshard after the forward where
+///               there is one, and PyTorch's pipelines reduce in the last backward
+///               (torch/distributed/pipelining/stage.py, set_requires_gradient_sync); Llama 3
+///               (arXiv 2407.21783, section 3.3.2); MegaScale (arXiv 2402.15627, section 3.2)
+///   microbatch  in every F and B: a rank that keeps a part of the gradients cannot add up those of
+///               several micro-batches first (FSDP's default; DeepSpeed refuses no_sync() from
+///               stage 2 on)
+enum class ZeroEvery : std::uint8_t { step, microbatch };
+inline constexpr std::array all_zero_everys{ZeroEvery::step, ZeroEvery::microbatch};
+/// "step", as in --zero-every.
+std::string_view name(ZeroEvery every);
 
 /// The ranks of a run. Their product is the number of devices; but expert parallelism divides the
 /// context- and data-parallel ranks, and does not count.
@@ -42,6 +53,7 @@ struct Degrees {
   std::array<Dimension, 5> order{Dimension::tensor, Dimension::context, Dimension::expert,
                                  Dimension::data, Dimension::pipeline};
   Zero zero = Zero::none;
+  std::optional<ZeroEvery> zero_every;  // empty: step beside a pipeline, else microbatch
   Precision precision{};
 
   /// Devices that do the work of one pipeline rank.
@@ -53,5 +65,21 @@ struct Degrees {
   }
   friend bool operator==(const Degrees&, const Degrees&) = default;
 };
+
+/// How often the ranks exchange what ZeRO 2 and 3 divide. `pipeline` must be set.
+constexpr ZeroEvery exchanges_every(const Degrees& degrees) {
+  return degrees.zero_every.value_or(degrees.pipeline > 1 ? ZeroEvery::step
+                                                          : ZeroEvery::microbatch);
+}
+/// Whether gradients are reduced in every backward. Else once a step.
+constexpr bool reduces_in_every_backward(const Degrees& degrees) {
+  return degrees.zero >= Zero::gradients && exchanges_every(degrees) == ZeroEvery::microbatch;
+}
+/// What a rank holds divided at the peak of a step: where gradients are reduced once a step, they
+/// and gathered weights are whole by then, and the optimizer's state alone is divided.
+constexpr Zero divided_at_peak(const Degrees& degrees) {
+  if (degrees.zero < Zero::gradients || reduces_in_every_backward(degrees)) return degrees.zero;
+  return Zero::optimizer;
+}
 
 }  // namespace stageline

@@ -57,6 +57,16 @@ Time backward_time(const Model& model, const Partition& partition, int stage) {
   return sum;
 }
 
+std::vector<StateExchange> exchanges_of(const Degrees& degrees, const StageBytes& bytes) {
+  return state_exchanges(degrees.zero, exchanges_every(degrees), bytes.weights, bytes.gradients);
+}
+
+void add_to_update(StageCosts& stage, Time time) {
+  add(stage.blocking.update, time);
+  add(nth(stage.blocking_by, Dimension::data).update, time);
+  add(stage.update, time);
+}
+
 // Collectives of the same ranks as one flow, whose bytes progress at the mean rate and load each
 // link as they do together. At least one.
 CollectiveCosts one_behind_the_other(const std::vector<CollectiveCosts>& parts) {
@@ -171,8 +181,8 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& undivided, const Pa
     const int here = static_cast<int>(place.replicas.size());
     if (here * degrees.context * copies() == 1) continue;
     StageCosts& stage = costs.stage[s];
-    if (reduces_in_every_backward(degrees.zero)) {
-      add_gathers(stage, model, partition, static_cast<int>(s), place,
+    if (reduces_in_every_backward(degrees)) {
+      add_gathers(stage, units_of(model, partition, static_cast<int>(s), place),
                   rebuilt.empty() ? StageRecomputation{} : rebuilt[s]);
       if (here > 1) stage.reduction = CollectiveCosts{};
     } else {
@@ -180,19 +190,18 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& undivided, const Pa
     }
     for (const WeightKind kind : kinds_in(model)) {
       const StageBytes bytes = bytes_of(model, partition, static_cast<int>(s), kind);
-      for (const StateExchange& exchange :
-           state_exchanges(degrees.zero, bytes.weights, bytes.gradients)) {
+      for (const StateExchange& exchange : exchanges_of(degrees, bytes)) {
         if (exchange.when != ExchangeTime::update) continue;
         if (exchange.bytes == Bytes{} && states_gradients(model)) continue;
-        const Time gather = alone(among_holders(exchange.kind, exchange.bytes, place, kind));
-        add(stage.blocking.update, gather);
-        add(nth(stage.blocking_by, Dimension::data).update, gather);
-        add(stage.update, gather);
+        add_to_update(stage, alone(among_holders(exchange.kind, exchange.bytes, place, kind)));
       }
-      if (find_bucket_rule(buckets_).copies && !reduces_in_every_backward(degrees.zero)) {
+      if (find_bucket_rule(buckets_).copies && !reduces_in_every_backward(degrees)) {
         stage.gradients += bytes.gradients;
       }
     }
+  }
+  if (degrees.zero == Zero::weights && !reduces_in_every_backward(degrees)) {
+    add_first_gathers(costs, model, partition, placement);
   }
 }
 
@@ -211,8 +220,7 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
     const StageBytes bytes = bytes_of(model, partition, stage, kind);
     const bool experts = kind == WeightKind::experts;
     if (experts && (bytes.gradients == Bytes{} || ranks == degrees.expert)) continue;
-    for (const StateExchange& exchange :
-         state_exchanges(degrees.zero, bytes.weights, bytes.gradients)) {
+    for (const StateExchange& exchange : exchanges_of(degrees, bytes)) {
       if (exchange.when != ExchangeTime::last_backward) continue;
       const CollectiveCosts& part =
           parts.emplace_back(among_holders(exchange.kind, exchange.bytes, place, kind));
@@ -238,9 +246,9 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
   return whole;
 }
 
-void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Partition& partition,
-                                int number, const StagePlace& place,
-                                const StageRecomputation& rebuilt) {
+// The units of a stage, in forward order: its layers with weights.
+std::vector<StageUnit> RankedCluster::units_of(const Model& model, const Partition& partition,
+                                               int stage, const StagePlace& place) {
   const bool gathers = grid_.degrees().zero == Zero::weights;
   const std::vector<WeightKind> kinds = kinds_in(model);
   const bool stated = states_gradients(model);
@@ -252,12 +260,10 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
     if (is_new) found->second = alone(among_holders(exchange, bytes, place, kind));
     return found->second;
   };
-  std::vector<GatheredUnit> units;
-  std::vector<GatheredUnit> again;  // of R, where that leaves out some layers
-  std::vector<GatheredUnit> split;  // beside W alone
+  std::vector<StageUnit> units;
   int next = 0;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    if (partition.stage_of[l] != number) continue;
+    if (partition.stage_of[l] != stage) continue;
     const int layer_place = next++;
     const Layer& layer = model.layers[l];
     if (layer.weights + layer.shared_weights == Bytes{}) continue;
@@ -270,9 +276,21 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
       if (gathers) add(unit.gather, time_of(CollectiveKind::all_gather, weights, kind));
       add(unit.scatter, time_of(CollectiveKind::reduce_scatter, gradients, kind));
     }
-    units.push_back(unit);
-    split.push_back({layer.forward, layer.weight_grad, unit.gather, unit.scatter});
-    if (repeats_forward(rebuilt, layer_place)) again.push_back(unit);
+    units.push_back({unit, layer.weight_grad, layer_place});
+  }
+  return units;
+}
+
+void RankedCluster::add_gathers(StageCosts& stage, const std::vector<StageUnit>& layers,
+                                const StageRecomputation& rebuilt) {
+  const bool gathers = grid_.degrees().zero == Zero::weights;
+  std::vector<GatheredUnit> units;
+  std::vector<GatheredUnit> again;  // of R, where that leaves out some layers
+  std::vector<GatheredUnit> split;  // beside W alone
+  for (const StageUnit& layer : layers) {
+    const GatheredUnit& unit = units.emplace_back(layer.unit);
+    split.push_back({unit.forward, layer.weight_grad, unit.gather, unit.scatter});
+    if (repeats_forward(rebuilt, layer.place)) again.push_back(unit);
   }
   const ExposedTimes exposed = exposed_gathers(units);
   const Time in_recompute =
@@ -287,6 +305,26 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
   add_times(stage.blocking, more);
   add_times(nth(stage.blocking_by, Dimension::data), more);
   add_times(stage, more);
+}
+
+// Weights that stay gathered for a step: what their gathers expose in the first F of the next step
+// stands behind the update, where a device that waits for its first micro-batch hides it. A device
+// gathers its stages in their order, the next one's first unit beside the last one's last.
+void RankedCluster::add_first_gathers(Costs& costs, const Model& model, const Partition& partition,
+                                      const Placement& placement) {
+  std::map<int, Time> last_forward;  // by device, of the last unit so far
+  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+    const StagePlace& place = placement.stage[s];
+    std::vector<GatheredUnit> units;
+    for (const StageUnit& unit : units_of(model, partition, static_cast<int>(s), place)) {
+      units.push_back(unit.unit);
+    }
+    if (units.empty()) continue;
+    Time before = units.front().gather;
+    for (const int device : place.replicas) before = std::min(before, last_forward[device]);
+    for (const int device : place.replicas) last_forward[device] = units.back().forward;
+    add_to_update(costs.stage[s], exposed_first_gathers(units, before));
+  }
 }
 
 // A layer whose weights are another's (tied embeddings) and that is on other ranks: the ranks of
@@ -307,7 +345,7 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
     if (one.pipeline == two.pipeline) continue;
     const Bytes copy = layer.tied_weights == Bytes{} ? layer.weights : layer.tied_weights;
     Bytes gradients = portion(layer.gradients, copy, layer.weights);
-    if (reduces_in_every_backward(grid_.degrees().zero)) {
+    if (reduces_in_every_backward(grid_.degrees())) {
       const int ranks = ranks_that_hold(grid_.degrees(), WeightKind::dense);
       gradients = {(gradients.count + ranks - 1) / ranks};
     }

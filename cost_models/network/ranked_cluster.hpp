@@ -31,6 +31,13 @@ struct UsedAlgorithm {
   Bytes most{};
 };
 
+/// A layer with weights as ZeRO exchanges it.
+struct StageUnit {
+  GatheredUnit unit;
+  Time weight_grad{};
+  int place = 0;  // of the layer in its stage
+};
+
 /// Data-parallel replicas that are alike do the same at the same time: one is simulated, and its
 /// messages and collectives load the links of all. All are simulated, each with its own messages,
 /// if they differ in a device or in a route between neighbours or to a host; up to 63 are if they
@@ -120,8 +127,12 @@ class RankedCluster {
                 const Placement& placement);
   CollectiveCosts overlapped(const Model& model, const Partition& partition, int stage,
                              const StagePlace& place);
-  void add_gathers(StageCosts& stage, const Model& model, const Partition& partition, int number,
-                   const StagePlace& place, const StageRecomputation& rebuilt);
+  std::vector<StageUnit> units_of(const Model& model, const Partition& partition, int stage,
+                                  const StagePlace& place);
+  void add_gathers(StageCosts& stage, const std::vector<StageUnit>& layers,
+                   const StageRecomputation& rebuilt);
+  void add_first_gathers(Costs& costs, const Model& model, const Partition& partition,
+                         const Placement& placement);
   std::vector<WeightKind> kinds_in(const Model& model) const;
   CollectiveCosts among_holders(CollectiveKind kind, Bytes bytes, const StagePlace& place,
                                 WeightKind weights);

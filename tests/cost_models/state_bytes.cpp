@@ -119,6 +119,27 @@ TEST_CASE("ZeRO divides among data- and context-parallel ranks, and the optimize
   CHECK(second.layers[0].backward_workspace == Bytes{4000});
 }
 
+TEST_CASE("where ZeRO 2 and 3 exchange once a step, the optimizer alone is divided at the peak") {
+  const Model model = of_layers({weighing("a", 1000), weighing("b", 10)});
+  Degrees degrees;
+  degrees.data = 8;
+  degrees.pipeline = 2;
+  degrees.zero = Zero::optimizer;
+  const Model first = with_state(model, degrees);
+  for (const Zero zero : {Zero::gradients, Zero::weights}) {
+    degrees.zero = zero;
+    degrees.zero_every.reset();
+    CHECK(with_state(model, degrees) == first);
+    degrees.zero_every = ZeroEvery::microbatch;
+    CHECK(with_state(model, degrees).layers[0].gradients == Bytes{4000 / 8});
+    degrees.pipeline = 1;
+    CHECK(with_state(model, degrees).layers[0].gradients == Bytes{4000 / 8});
+    degrees.zero_every = ZeroEvery::step;
+    CHECK(with_state(model, degrees) == first);
+    degrees.pipeline = 2;
+  }
+}
+
 // 1000 parameters of a rank, of which 800 are of its experts.
 Layer routed() {
   Layer layer = weighing("moe", 1000);

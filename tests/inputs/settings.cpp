@@ -109,6 +109,7 @@ std::string text_of(const SettingRequest& request) {
   }
   for (const Dimension one : degrees.order) add(static_cast<int>(one));
   add(static_cast<int>(degrees.zero));
+  add(degrees.zero_every ? static_cast<int>(*degrees.zero_every) : -1);
   text += std::string(degrees.precision.name) + "|" + print(request.recomputation) + "|" +
           print(request.offloading) + "|";
   add(request.recomputation.start ? static_cast<int>(*request.recomputation.start) : -1);

@@ -655,8 +655,16 @@ TEST_CASE("nothing of the same ranks and schedule is better than the end with th
   if (shape.degrees.data * shape.degrees.context > 1) {
     levels = {Zero::none, Zero::optimizer, Zero::gradients, Zero::weights};
   }
+  std::vector<Degrees> divided;
   for (const Zero level : levels) {
-    shape.degrees.zero = level;
+    for (const ZeroEvery every : all_zero_everys) {
+      Degrees& degrees = divided.emplace_back(shape.degrees);
+      degrees.zero = level;
+      degrees.zero_every = every;
+    }
+  }
+  for (const Degrees& degrees : divided) {
+    shape.degrees = degrees;
     for (const Rebuild how : {Rebuild::none, Rebuild::selective, Rebuild::every, Rebuild::full}) {
       Candidate other = lightest.candidate;
       other.shape = shape;

@@ -72,12 +72,16 @@ TEST_CASE("sequences are not cut where each chunk would exchange sharded weights
   const std::string schedule = "seq1f1b:sequence_chunks=2";
   for (const Zero level : all_zeros) {
     degrees.zero = level;
-    if (!reduces_in_every_backward(level)) {
+    degrees.zero_every.reset();
+    CHECK_NOTHROW(study(case_of(schedule, ports(8), degrees)));
+    degrees.zero_every = ZeroEvery::microbatch;
+    if (!reduces_in_every_backward(degrees)) {
       CHECK_NOTHROW(study(case_of(schedule, ports(8), degrees)));
       continue;
     }
     CHECK_THROWS_WITH_AS(study(case_of(schedule, ports(8), degrees)),
-                         doctest::Contains("take --zero 1, or another schedule"), UsageError);
+                         doctest::Contains("take --zero-every step, or another schedule"),
+                         UsageError);
   }
   CHECK_NOTHROW(study(case_of("seq1f1b:sequence_chunks=1", ports(8), degrees)));
   CHECK_NOTHROW(study(case_of("1f1b", ports(8), degrees)));
@@ -315,6 +319,7 @@ TEST_CASE("of gradients that are divided, tied weights add up a rank's part") {
   const auto exchange_with = [&](Zero zero) {
     Degrees degrees = degrees_of(1, 4, 2);
     degrees.zero = zero;
+    degrees.zero_every = ZeroEvery::microbatch;
     Case asked = case_of("1f1b", ports(8), degrees);
     for (Layer& layer : asked.model.layers) {
       layer.parameters = 500'000;
@@ -478,6 +483,7 @@ TEST_CASE("gradients of experts are reduced among the ranks that hold the same e
 
 TEST_CASE("a rank that keeps a part of the gradients reduces them in every backward") {
   Degrees degrees = degrees_of(1, 2, 4);
+  degrees.zero_every = ZeroEvery::microbatch;
   const auto costs = [&](Zero zero, const std::string& schedule = "1f1b") {
     degrees.zero = zero;
     return study(case_of(schedule, ports(8), degrees));
@@ -497,6 +503,89 @@ TEST_CASE("a rank that keeps a part of the gradients reduces them in every backw
   CHECK(split.costs.stage[0].blocking.input_grad == Time{});
 }
 
+TEST_CASE("beside a pipeline ZeRO 2 exchanges once a step, and is ZeRO 1") {
+  for (const std::string schedule : {"1f1b", "interleaved_1f1b", "zb_h1", "chimera"}) {
+    CAPTURE(schedule);
+    Degrees degrees = degrees_of(1, 2, 4);
+    const auto outcome_of = [&](Zero zero, std::optional<ZeroEvery> every) {
+      degrees.zero = zero;
+      degrees.zero_every = every;
+      return study(case_of(schedule, ports(8), degrees));
+    };
+    const Outcome first = outcome_of(Zero::optimizer, std::nullopt);
+    const Outcome second = outcome_of(Zero::gradients, std::nullopt);
+    CHECK(second.costs.stage == first.costs.stage);
+    CHECK(second.step_time == first.step_time);
+    CHECK(second.memory.device[0].peak == first.memory.device[0].peak);
+    CHECK(outcome_of(Zero::gradients, ZeroEvery::step).step_time == first.step_time);
+    CHECK(outcome_of(Zero::gradients, ZeroEvery::microbatch).step_time != first.step_time);
+  }
+}
+
+TEST_CASE("ZeRO 3 once a step adds a gather and a reduce-scatter to the step of one pipeline") {
+  const Outcome alone = [&] {
+    Case asked = test::uniform_case("1f1b", 4, 8);
+    asked.model = layers();
+    asked.cluster = ports(4);
+    return study(asked);
+  }();
+  Degrees degrees = degrees_of(1, 2, 4);
+  degrees.zero = Zero::weights;
+  const Case asked = case_of("1f1b", ports(8), degrees);
+  const Outcome once = study(asked);
+  // A layer's gather takes 1 MB · 1/2 at 1 GB/s, 0.5 ms: the first one shows, the second runs
+  // beside a forward of 1 ms. The reduce-scatter of a stage's 2 MB takes 1 ms behind the backward.
+  CHECK(once.costs.stage[0].blocking.forward == Time{});
+  CHECK(once.costs.stage[0].blocking.backward == Time{});
+  CHECK(once.costs.stage[0].blocking.update == parse_time("500us"));
+  CHECK(to_seconds(once.step_time - alone.step_time) == doctest::Approx(1.5e-3).epsilon(1e-6));
+  // ZeRO 1 gathers the stage's 2 MB behind the update, 1 ms, and holds as much.
+  degrees.zero = Zero::optimizer;
+  const Outcome first = study(case_of("1f1b", ports(8), degrees));
+  CHECK(to_seconds(first.step_time - once.step_time) == doctest::Approx(0.5e-3).epsilon(1e-6));
+  CHECK(once.memory.device[0].peak == first.memory.device[0].peak);
+  CHECK_FALSE(zero_note(asked).empty());
+  CHECK(zero_note(case_of("1f1b", ports(8), degrees)).empty());
+  // Without a pipeline it is FSDP unless it is asked for.
+  degrees = degrees_of(1, 2, 1);
+  degrees.zero = Zero::weights;
+  CHECK(zero_note(case_of("1f1b", ports(2), degrees)).empty());
+  const Outcome fsdp = study(case_of("1f1b", ports(2), degrees));
+  CHECK(fsdp.costs.stage[0].blocking.forward == parse_time("500us"));
+  CHECK(fsdp.costs.stage[0].blocking.update == Time{});
+  degrees.zero_every = ZeroEvery::step;
+  const Outcome kept = study(case_of("1f1b", ports(2), degrees));
+  CHECK(kept.costs.stage[0].blocking.forward == Time{});
+  CHECK(kept.costs.stage[0].blocking.update == parse_time("500us"));
+  CHECK(kept.memory.device[0].peak > fsdp.memory.device[0].peak);
+}
+
+TEST_CASE("once a step, a device gathers the weights of its next stage beside the last forward") {
+  Degrees degrees = degrees_of(1, 2, 2);
+  degrees.zero = Zero::weights;
+  const auto updates = [&](const std::string& schedule) {
+    Case asked = case_of(schedule, ports(4), degrees);
+    for (Layer& layer : asked.model.layers) layer.weights = layer.gradients = megabyte * 4;
+    std::vector<Time> blocked;
+    for (const StageCosts& stage : study(asked).costs.stage) {
+      blocked.push_back(stage.blocking.update);
+    }
+    return blocked;
+  };
+  // A gather of 4 MB · 1/2 takes 2 ms, a forward 1 ms. Of four stages of two layers each the first
+  // of a device shows 2 + 1 ms, the second one 1 + 1 ms.
+  const Time three = parse_time("3ms");
+  const Time two = parse_time("2ms");
+  CHECK(updates("interleaved_1f1b") == std::vector<Time>{three, three, two, two});
+  CHECK(updates("zb_v") == std::vector<Time>{three, three, two, two});
+  // Chimera has two stages of four layers, each on both devices, so that four ranks gather: 3 ms.
+  // The first stage shows 3 + 3 · 2, the second, which both devices have behind it, 2 + 3 · 2 ms.
+  const std::vector<Time> chimera = updates("chimera");
+  REQUIRE(chimera.size() == 2);
+  CHECK(to_seconds(chimera[0]) == doctest::Approx(9e-3));
+  CHECK(to_seconds(chimera[1]) == doctest::Approx(8e-3));
+}
+
 TEST_CASE("ZeRO scatters and gathers experts among the same ranks") {
   Degrees degrees = experts_of(2, 1, 4, 2);
   degrees.zero = Zero::optimizer;
@@ -505,6 +594,7 @@ TEST_CASE("ZeRO scatters and gathers experts among the same ranks") {
   CHECK(to_seconds(alone(first.reduction.value())) == doctest::Approx(once));
   CHECK(to_seconds(first.blocking.update) == doctest::Approx(once));
   degrees.zero = Zero::weights;
+  degrees.zero_every = ZeroEvery::microbatch;
   const StageCosts third = study(experts_case("1f1b", degrees)).costs.stage[0];
   // The gather of a layer, 0.625 ms, is hidden by another's forward of 1 ms but for the first; in
   // the backward of 2 ms so is the exchange but for the first gather and the last reduce-scatter.
@@ -574,9 +664,11 @@ TEST_CASE("sequence parallelism holds the largest gathered tensor while its coll
 }
 
 TEST_CASE("DDP's buckets are copies of the gradients, Megatron's are views of them") {
-  const auto gradients = [](const char* buckets, Zero zero, int data) {
+  const auto gradients = [](const char* buckets, Zero zero, int data,
+                            ZeroEvery every = ZeroEvery::step) {
     Degrees degrees = degrees_of(1, data, 4);
     degrees.zero = zero;
+    degrees.zero_every = every;
     Case asked = case_of("1f1b", ports(8), degrees);
     asked.ranked = std::make_shared<RankedCluster>(ports(8), degrees, "best", buckets);
     asked.cluster = asked.ranked->ranks();
@@ -586,7 +678,8 @@ TEST_CASE("DDP's buckets are copies of the gradients, Megatron's are views of th
   CHECK(gradients("none", Zero::none, 2) == megabyte * 2);
   CHECK(gradients("ddp", Zero::none, 2) == megabyte * 4);
   CHECK(gradients("ddp", Zero::optimizer, 2) == megabyte * 4);
-  CHECK(gradients("ddp", Zero::weights, 2) == megabyte);
+  CHECK(gradients("ddp", Zero::weights, 2) == megabyte * 4);
+  CHECK(gradients("ddp", Zero::weights, 2, ZeroEvery::microbatch) == megabyte);
   CHECK(gradients("ddp", Zero::none, 1) == megabyte * 2);
 }
 
@@ -641,6 +734,7 @@ TEST_CASE("where there is nothing to exchange, nothing is, and no latency is tak
     CAPTURE(static_cast<int>(level));
     Degrees degrees = degrees_of(1, 2, 2);
     degrees.zero = level;
+    degrees.zero_every = ZeroEvery::microbatch;
     Case asked = case_of("1f1b", ports(4, latency), degrees);
     for (std::size_t l = 4; l < 8; ++l) {  // those of the second stage
       asked.model.layers[l].weights = asked.model.layers[l].gradients = Bytes{};
@@ -657,7 +751,7 @@ TEST_CASE("where there is nothing to exchange, nothing is, and no latency is tak
         ++reductions;
       }
     }
-    CHECK(reductions == (reduces_in_every_backward(level) ? 0 : 1));
+    CHECK(reductions == (reduces_in_every_backward(degrees) ? 0 : 1));
   }
 }
 

@@ -43,6 +43,12 @@ std::string print(const Degrees& degrees) {
   return text;
 }
 
+std::string zero_words(const Degrees& degrees) {
+  if (degrees.zero == Zero::none) return "";
+  const bool each = degrees.pipeline > 1 && reduces_in_every_backward(degrees);
+  return fmt::format("ZeRO {}{}", name(degrees.zero), each ? " in every micro-batch" : "");
+}
+
 Zero parse_zero(const std::string& text, const std::string& what) {
   return one_of(all_zeros, text, what);
 }

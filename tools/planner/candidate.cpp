@@ -23,7 +23,7 @@ bool is_pipeline_alone(const Shape& shape) {
 
 // The settings that begin the flags of a candidate. Others that have a text follow in the order of
 // the table.
-constexpr std::array<std::string_view, 12> said_first{"devices",
+constexpr std::array<std::string_view, 13> said_first{"devices",
                                                       "pp",
                                                       "tp",
                                                       "cp",
@@ -31,6 +31,7 @@ constexpr std::array<std::string_view, 12> said_first{"devices",
                                                       "dp",
                                                       "order",
                                                       "zero",
+                                                      "zero_every",
                                                       "precision",
                                                       "sequence_parallel",
                                                       "microbatch_size",
@@ -51,6 +52,11 @@ std::vector<const SettingRow*> printed_rows() {
 }
 
 }  // namespace
+
+std::optional<ZeroEvery> every_that_divides(const Degrees& given, int pipeline) {
+  if (given.zero_every || pipeline == 1) return given.zero_every;
+  return ZeroEvery::microbatch;
+}
 
 SettingRequest request_of(const SettingRequest& base, const Candidate& candidate) {
   SettingRequest request = base;

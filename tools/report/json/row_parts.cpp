@@ -26,6 +26,12 @@ struct JsonOfValue {
 
 }  // namespace
 
+void put_zero(Json& object, const Degrees& degrees) {
+  object["zero"] = std::string(name(degrees.zero));
+  if (degrees.zero < Zero::gradients) return;
+  object["zero_every"] = std::string(name(exchanges_every(degrees)));
+}
+
 void put_figure(Json& row, const FigureRow& figure, const FigureFacts& facts) {
   if (*figure.key == '\0' || (figure.in_json != nullptr && !figure.in_json(facts))) return;
   const FigureValue value = figure.value(facts);

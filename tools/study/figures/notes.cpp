@@ -237,6 +237,17 @@ std::string copies_note(const Case& asked, const Outcome& outcome) {
       asked.ranked ? "" : ", and the reduction of their gradients is left out (--pp counts it)");
 }
 
+std::string zero_note(const Case& asked) {
+  if (!asked.ranked) return "";
+  const Degrees& degrees = asked.ranked->grid().degrees();
+  const bool is_default = degrees.zero >= Zero::gradients && !degrees.zero_every;
+  if (!is_default || reduces_in_every_backward(degrees)) return "";
+  return fmt::format(
+      "ZeRO {} beside a pipeline: {}gradients are reduced once a step, and held whole until then "
+      "(--zero-every microbatch: in every micro-batch, as FSDP without a pipeline)",
+      name(degrees.zero), degrees.zero == Zero::weights ? "weights are gathered and " : "");
+}
+
 std::vector<std::string> setting_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes{order_note(asked, outcome), cut_note(asked, outcome)};
   if (offloads(asked.offloading)) notes.push_back(offload_note(asked, outcome));
@@ -269,6 +280,7 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
     notes.push_back(std::move(note));
   }
   if (const std::string note = copies_note(asked, outcome); !note.empty()) notes.push_back(note);
+  if (std::string note = zero_note(asked); !note.empty()) notes.push_back(std::move(note));
   if (std::string note = offload_note(asked, outcome); !note.empty()) {
     notes.push_back(std::move(note));
   }
