@@ -6,8 +6,10 @@
 
 namespace stageline {
 
-std::vector<StateExchange> state_exchanges(Zero zero, ZeroEvery every, Bytes weights,
-                                           Bytes gradients) {
+namespace {
+
+std::vector<StateExchange> exchanges_in_group(Zero zero, ZeroEvery every, Bytes weights,
+                                              Bytes gradients) {
   const StateExchange scatter{CollectiveKind::reduce_scatter, gradients,
                               ExchangeTime::last_backward};
   const StateExchange scatter_each{CollectiveKind::reduce_scatter, gradients,
@@ -29,6 +31,18 @@ std::vector<StateExchange> state_exchanges(Zero zero, ZeroEvery every, Bytes wei
               scatter_each};
   }
   return {};  // unreachable; g++ wants it
+}
+
+}  // namespace
+
+std::vector<StateExchange> state_exchanges(Zero zero, ZeroEvery every, Bytes weights,
+                                           Bytes gradients, int groups, int ranks) {
+  std::vector<StateExchange> exchanges = exchanges_in_group(zero, every, weights, gradients);
+  if (zero == Zero::none || groups == 1) return exchanges;
+  const Bytes part{gradients.count / ranks + (gradients.count % ranks > 0 ? 1 : 0)};
+  exchanges.push_back(
+      {CollectiveKind::all_reduce, part, ExchangeTime::last_backward, Among::shard_groups});
+  return exchanges;
 }
 
 ExposedTimes exposed_gathers(std::span<const GatheredUnit> units) {

@@ -16,10 +16,15 @@ namespace stageline {
 /// step, or behind the update.
 enum class ExchangeTime : std::uint8_t { forward, backward, first_forward, last_backward, update };
 
+/// Which of the ranks that hold the same weights: those of a shard group (sim/degrees.hpp), or one
+/// of each, which have the same part.
+enum class Among : std::uint8_t { shard_group, shard_groups };
+
 struct StateExchange {
   CollectiveKind kind = CollectiveKind::all_reduce;
-  Bytes bytes{};  // of the full tensor
+  Bytes bytes{};  // of the full tensor; among shard groups, of a part
   ExchangeTime when = ExchangeTime::last_backward;
+  Among among = Among::shard_group;
   friend bool operator==(const StateExchange&, const StateExchange&) = default;
 };
 /// The exchanges for weights and gradients of so many bytes, undivided:
@@ -29,9 +34,10 @@ struct StateExchange {
 ///            step as 1
 ///   3        all-gather of the weights in every F and every B, reduce-scatter of the gradients in
 ///            every B; once a step all-gather in the first F, reduce-scatter as 1
-/// `every` counts of ZeRO 2 and 3.
+/// `every` counts of ZeRO 2 and 3. Where ZeRO divides within several shard groups of `ranks` each,
+/// they add up the parts of the gradients once a step: all-reduce of ⌈gradients / ranks⌉.
 std::vector<StateExchange> state_exchanges(Zero zero, ZeroEvery every, Bytes weights,
-                                           Bytes gradients);
+                                           Bytes gradients, int groups = 1, int ranks = 1);
 
 /// A layer whose gradients are divided, or its weights, too: FSDP's unit.
 struct GatheredUnit {

@@ -41,6 +41,18 @@ inline constexpr std::array all_zero_everys{ZeroEvery::step, ZeroEvery::microbat
 /// "step", as in --zero-every.
 std::string_view name(ZeroEvery every);
 
+/// Which of the ranks that hold the same weights divide state among them (ZeRO): all, so many
+/// neighbours, or those in one machine or in what NVLink joins.
+enum class ShardSpan : std::uint8_t { all, ranks, machine, domain };
+/// A shard group: PyTorch's HSDP, hpZ of ZeRO++ (arXiv 2306.10209), MiCS (arXiv 2205.00119),
+/// Megatron-LM's num_distributed_optimizer_instances, which is the number of groups. The groups add
+/// up the parts of gradients that they have reduced.
+struct ShardGroup {
+  ShardSpan span = ShardSpan::all;
+  int ranks = 0;  // of ShardSpan::ranks
+  friend bool operator==(const ShardGroup&, const ShardGroup&) = default;
+};
+
 /// The ranks of a run. Their product is the number of devices; but expert parallelism divides the
 /// context- and data-parallel ranks, and does not count.
 struct Degrees {
@@ -54,6 +66,7 @@ struct Degrees {
                                  Dimension::data, Dimension::pipeline};
   Zero zero = Zero::none;
   std::optional<ZeroEvery> zero_every;  // empty: step beside a pipeline, else microbatch
+  ShardGroup shard_group{};             // of state that ZeRO divides
   Precision precision{};
 
   /// Devices that do the work of one pipeline rank.
@@ -74,6 +87,18 @@ constexpr ZeroEvery exchanges_every(const Degrees& degrees) {
 /// Whether gradients are reduced in every backward. Else once a step.
 constexpr bool reduces_in_every_backward(const Degrees& degrees) {
   return degrees.zero >= Zero::gradients && exchanges_every(degrees) == ZeroEvery::microbatch;
+}
+/// The number of shard groups: 1 with ZeRO 0, and until a machine or domain is known to have so
+/// many ranks (RankRoutes).
+constexpr int shard_groups(const Degrees& degrees) {
+  if (degrees.zero == Zero::none || degrees.shard_group.span != ShardSpan::ranks) return 1;
+  const int groups = degrees.data * degrees.context / degrees.shard_group.ranks;
+  return groups > 1 ? groups : 1;
+}
+/// Whether a step has a reduction behind its backwards: of gradients, or of the parts of them that
+/// shard groups have reduced.
+constexpr bool reduces_once(const Degrees& degrees) {
+  return !reduces_in_every_backward(degrees) || shard_groups(degrees) > 1;
 }
 /// What a rank holds divided at the peak of a step: where gradients are reduced once a step, they
 /// and gathered weights are whole by then, and the optimizer's state alone is divided.

@@ -57,8 +57,10 @@ Time backward_time(const Model& model, const Partition& partition, int stage) {
   return sum;
 }
 
-std::vector<StateExchange> exchanges_of(const Degrees& degrees, const StageBytes& bytes) {
-  return state_exchanges(degrees.zero, exchanges_every(degrees), bytes.weights, bytes.gradients);
+std::vector<StateExchange> exchanges_of(const Degrees& degrees, const StageBytes& bytes,
+                                        WeightKind kind) {
+  return state_exchanges(degrees.zero, exchanges_every(degrees), bytes.weights, bytes.gradients,
+                         shard_groups(degrees), ranks_that_divide(degrees, kind));
 }
 
 void add_to_update(StageCosts& stage, Time time) {
@@ -110,26 +112,53 @@ std::vector<WeightKind> RankedCluster::kinds_in(const Model& model) const {
   return {WeightKind::dense, WeightKind::experts};
 }
 
-// A collective among all ranks that hold the same weights of the stage.
+// A collective among ranks that hold the same weights of the stage: all, or where there are shard
+// groups those of each, or one of each at the same place.
 CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
-                                             const StagePlace& place, WeightKind weights) {
+                                             const StagePlace& place, WeightKind weights,
+                                             Among among) {
   const Degrees& degrees = grid_.degrees();
   const bool experts = weights == WeightKind::experts;
   Collective collective{kind, bytes, {}, Dimension::data};
   for (int t = 0; t < degrees.tensor; ++t) {
     for (int e = 0; e < (experts ? degrees.expert : 1); ++e) {
-      std::vector<int>& group = collective.groups.emplace_back();
+      std::map<int, std::vector<int>> holders;  // by pipeline rank
       for (const int device : place.replicas) {
         const PipelineRank rank = rank_of(device);
         const std::vector<int> members = experts
                                              ? grid_.expert_holders(rank.pipeline, t, e, rank.data)
                                              : grid_.holders(rank.pipeline, t, rank.data);
-        group.insert(group.end(), members.begin(), members.end());
+        std::vector<int>& of_rank = holders[rank.pipeline];
+        of_rank.insert(of_rank.end(), members.begin(), members.end());
       }
-      std::sort(group.begin(), group.end());
+      add_groups(holders, among, collective.groups);
     }
   }
   return planned(collective);
+}
+
+void RankedCluster::add_groups(const std::map<int, std::vector<int>>& holders, Among among,
+                               std::vector<std::vector<int>>& groups) const {
+  std::vector<std::vector<int>> shards;
+  for (const auto& [pipeline, ranks] : holders) {
+    for (std::vector<int>& one : grid_.shards_of(ranks)) shards.push_back(std::move(one));
+  }
+  std::vector<std::vector<int>> found;
+  if (shards.size() == holders.size()) {  // each is all of a pipeline rank
+    std::vector<int>& all = found.emplace_back();
+    for (const std::vector<int>& one : shards) all.insert(all.end(), one.begin(), one.end());
+  } else if (among == Among::shard_group) {
+    found = std::move(shards);
+  } else {
+    found.resize(shards.front().size());
+    for (const std::vector<int>& one : shards) {
+      for (std::size_t i = 0; i < one.size(); ++i) found[i].push_back(one[i]);
+    }
+  }
+  for (std::vector<int>& group : found) {
+    std::sort(group.begin(), group.end());
+    groups.push_back(std::move(group));
+  }
 }
 
 // The layers with the times that their ops take on the ranks of their stages, beside which data-
@@ -185,15 +214,17 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& undivided, const Pa
       add_gathers(stage, units_of(model, partition, static_cast<int>(s), place),
                   rebuilt.empty() ? StageRecomputation{} : rebuilt[s]);
       if (here > 1) stage.reduction = CollectiveCosts{};
-    } else {
+    }
+    if (reduces_once(degrees)) {
       stage.reduction = overlapped(model, partition, static_cast<int>(s), place);
     }
     for (const WeightKind kind : kinds_in(model)) {
       const StageBytes bytes = bytes_of(model, partition, static_cast<int>(s), kind);
-      for (const StateExchange& exchange : exchanges_of(degrees, bytes)) {
+      for (const StateExchange& exchange : exchanges_of(degrees, bytes, kind)) {
         if (exchange.when != ExchangeTime::update) continue;
         if (exchange.bytes == Bytes{} && states_gradients(model)) continue;
-        add_to_update(stage, alone(among_holders(exchange.kind, exchange.bytes, place, kind)));
+        add_to_update(stage, alone(among_holders(exchange.kind, exchange.bytes, place, kind,
+                                                 exchange.among)));
       }
       if (find_bucket_rule(buckets_).copies && !reduces_in_every_backward(degrees)) {
         stage.gradients += bytes.gradients;
@@ -220,12 +251,18 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
     const StageBytes bytes = bytes_of(model, partition, stage, kind);
     const bool experts = kind == WeightKind::experts;
     if (experts && (bytes.gradients == Bytes{} || ranks == degrees.expert)) continue;
-    for (const StateExchange& exchange : exchanges_of(degrees, bytes)) {
+    for (const StateExchange& exchange : exchanges_of(degrees, bytes, kind)) {
       if (exchange.when != ExchangeTime::last_backward) continue;
-      const CollectiveCosts& part =
-          parts.emplace_back(among_holders(exchange.kind, exchange.bytes, place, kind));
-      reduced.push_back({fill_buckets(backward_order(model, partition, stage, kind), limits),
-                         part.setup, part.route.bandwidth});
+      const CollectiveCosts& part = parts.emplace_back(
+          among_holders(exchange.kind, exchange.bytes, place, kind, exchange.among));
+      GradientBuckets filled = fill_buckets(backward_order(model, partition, stage, kind), limits);
+      if (exchange.among == Among::shard_groups) {
+        const int divided = ranks_that_divide(degrees, kind);
+        for (GradientBucket& bucket : filled.buckets) {
+          bucket.bytes = {(bucket.bytes.count + divided - 1) / divided};
+        }
+      }
+      reduced.push_back({std::move(filled), part.setup, part.route.bandwidth});
     }
   }
   CollectiveCosts whole = one_behind_the_other(parts);
@@ -257,7 +294,8 @@ std::vector<StageUnit> RankedCluster::units_of(const Model& model, const Partiti
   const auto time_of = [&](CollectiveKind exchange, Bytes bytes, WeightKind kind) {
     if (bytes == Bytes{} && stated) return Time{};
     const auto [found, is_new] = known.try_emplace({exchange, bytes.count, kind});
-    if (is_new) found->second = alone(among_holders(exchange, bytes, place, kind));
+    if (is_new)
+      found->second = alone(among_holders(exchange, bytes, place, kind, Among::shard_group));
     return found->second;
   };
   std::vector<StageUnit> units;
@@ -346,7 +384,7 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
     const Bytes copy = layer.tied_weights == Bytes{} ? layer.weights : layer.tied_weights;
     Bytes gradients = portion(layer.gradients, copy, layer.weights);
     if (reduces_in_every_backward(grid_.degrees())) {
-      const int ranks = ranks_that_hold(grid_.degrees(), WeightKind::dense);
+      const int ranks = ranks_that_divide(grid_.degrees(), WeightKind::dense);
       gradients = {(gradients.count + ranks - 1) / ranks};
     }
     if (gradients == Bytes{} && states_gradients(model)) continue;

@@ -75,7 +75,8 @@ class RankedCluster {
   /// Adds to the costs of stages on ranks() the network between ranks and these collectives:
   ///   blocking    in the times of ops; a layer that is recomputed selectively repeats none in R
   ///   reductions  of gradients: those of experts among the ranks that hold the same experts, all
-  ///               others among all data- and context-parallel ranks, one behind the other
+  ///               others among all data- and context-parallel ranks, one behind the other; with
+  ///               shard groups within each, then among them
   ///   tied        the reduction of tied weights on two ranks, which blocks the update
   /// `model` has the layers of one rank, with all its gradients (as without ZeRO).
   ///
@@ -135,7 +136,9 @@ class RankedCluster {
                          const Placement& placement);
   std::vector<WeightKind> kinds_in(const Model& model) const;
   CollectiveCosts among_holders(CollectiveKind kind, Bytes bytes, const StagePlace& place,
-                                WeightKind weights);
+                                WeightKind weights, Among among);
+  void add_groups(const std::map<int, std::vector<int>>& holders, Among among,
+                  std::vector<std::vector<int>>& groups) const;
 
   std::shared_ptr<RankRoutes> shared_;  // with the networks
   const Cluster& cluster_;

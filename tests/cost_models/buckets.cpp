@@ -199,6 +199,22 @@ TEST_CASE("once a step ZeRO 2 exchanges as ZeRO 1, and ZeRO 3 gathers in the fir
   }
 }
 
+TEST_CASE("shard groups add up the parts of their gradients once a step") {
+  const auto exchanges = [](Zero zero, ZeroEvery every) {
+    return state_exchanges(zero, every, Bytes{2'000}, Bytes{4'001}, 4, 8);
+  };
+  const StateExchange among{CollectiveKind::all_reduce, Bytes{501}, ExchangeTime::last_backward,
+                            Among::shard_groups};
+  for (const Zero zero : all_zeros) {
+    for (const ZeroEvery every : all_zero_everys) {
+      std::vector<StateExchange> expected =
+          state_exchanges(zero, every, Bytes{2'000}, Bytes{4'001});
+      if (zero != Zero::none) expected.push_back(among);
+      CHECK(exchanges(zero, every) == expected);
+    }
+  }
+}
+
 TEST_CASE("the first gather of a step shows what the unit before it does not hide") {
   // Gathers of 5, 9 and 4 beside forwards of (before), 6 and 7: 5 − before, 9 − 6, nothing.
   const std::vector<GatheredUnit> units{{Time{6}, Time{12}, Time{5}, Time{1}},

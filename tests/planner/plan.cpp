@@ -217,6 +217,7 @@ TEST_CASE("bounds count gathers that nothing hides, and no candidate is better t
       const int layers = 3 + static_cast<int>(random() % 6);
       PlanRequest request = test::random_chain_request(random, layers, 4, 8);
       request.setting.cluster.link = LinkSpec{Bandwidth{rate}, Time{500'000}};
+      if (trial % 3 == 2) request.setting.degrees.shard_group = {ShardSpan::ranks, 2};
       fix(request.space, "zero=3");
       fix(request.space, "dp=2|4");
       Evaluator evaluator(request.setting);

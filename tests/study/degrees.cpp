@@ -586,6 +586,117 @@ TEST_CASE("once a step, a device gathers the weights of its next stage beside th
   CHECK(to_seconds(chimera[1]) == doctest::Approx(8e-3));
 }
 
+TEST_CASE("shard groups scatter and gather within each, and add up parts among them") {
+  Degrees degrees = degrees_of(1, 4, 2);
+  degrees.zero = Zero::optimizer;
+  const auto stage_of = [&](int ranks) {
+    degrees.shard_group = {ShardSpan::ranks, ranks};
+    return study(case_of("1f1b", ports(8), degrees)).costs.stage[0];
+  };
+  // A stage has 4 MB of gradients and weights at 1 GB/s. Groups of two: a half of them scattered,
+  // 2 ms, then the all-reduce of 2 MB among two, 2 ms; gathered in 2 ms.
+  const StageCosts two = stage_of(2);
+  CHECK(to_seconds(alone(two.reduction.value())) == doctest::Approx(4e-3));
+  CHECK(two.reduction->bytes == megabyte * 6);
+  CHECK(to_seconds(two.blocking.update) == doctest::Approx(2e-3));
+  // One group of all four is ZeRO 1, groups of one are no ZeRO.
+  const StageCosts four = stage_of(4);
+  CHECK(to_seconds(alone(four.reduction.value())) == doctest::Approx(3e-3));
+  CHECK(to_seconds(four.blocking.update) == doctest::Approx(3e-3));
+  const StageCosts one = stage_of(1);
+  CHECK(to_seconds(alone(one.reduction.value())) == doctest::Approx(6e-3));
+  CHECK(one.blocking.update == Time{});
+  degrees.zero = Zero::none;
+  CHECK(alone(stage_of(2).reduction.value()) == alone(one.reduction.value()));
+}
+
+TEST_CASE("HSDP gathers within a group in every op, and adds up the groups' parts once a step") {
+  Degrees degrees = degrees_of(1, 4, 1);
+  degrees.zero = Zero::weights;
+  const auto outcome_of = [&](ShardGroup group) {
+    degrees.shard_group = group;
+    return study(case_of("1f1b", ports(4), degrees));
+  };
+  const Outcome all = outcome_of({});
+  CHECK(to_seconds(all.costs.stage[0].blocking.forward) == doctest::Approx(0.75e-3));
+  CHECK_FALSE(all.costs.stage[0].reduction.has_value());
+  // A layer of 1 MB: gathered among two in 0.5 ms, scattered in 0.5 ms; the parts of eight layers,
+  // 0.5 MB each, are added up among two groups in 4 ms behind the last backward.
+  const Outcome two = outcome_of({ShardSpan::ranks, 2});
+  const StageCosts& stage = two.costs.stage[0];
+  CHECK(to_seconds(stage.blocking.forward) == doctest::Approx(0.5e-3));
+  CHECK(to_seconds(stage.blocking.backward) == doctest::Approx(1e-3));
+  REQUIRE(stage.reduction);
+  CHECK(stage.reduction->bytes == megabyte * 4);
+  CHECK(to_seconds(alone(*stage.reduction)) == doctest::Approx(4e-3));
+  // Eight micro-batches of 24 ms, what blocks in each, and the parts.
+  CHECK(to_seconds(two.step_time) == doctest::Approx(8 * (24e-3 + 1.5e-3) + 4e-3));
+  CHECK(two.memory.device[0].peak > all.memory.device[0].peak);
+}
+
+TEST_CASE("shard groups of experts are as many as those of dense weights") {
+  Degrees degrees = experts_of(2, 1, 4, 2);
+  degrees.zero = Zero::optimizer;
+  degrees.shard_group = {ShardSpan::ranks, 2};
+  const StageCosts stage = study(experts_case("1f1b", degrees)).costs.stage[0];
+  // 2 MB of dense gradients: scattered among two in 1 ms, parts of 1 MB added up in 1 ms. 2 MB of
+  // experts, of which a group has one holder each: added up among two in 2 ms.
+  CHECK(to_seconds(alone(stage.reduction.value())) == doctest::Approx(4e-3));
+  CHECK(to_seconds(stage.blocking.update) == doctest::Approx(1e-3));
+}
+
+TEST_CASE("with shard groups, one pipeline for all and all of them give the same step") {
+  for (const std::string schedule : {"1f1b", "interleaved_1f1b", "chimera"}) {
+    for (const Zero zero : all_zeros) {
+      for (const ZeroEvery every : all_zero_everys) {
+        CAPTURE(schedule);
+        CAPTURE(name(zero));
+        CAPTURE(name(every));
+        Degrees degrees = experts_of(2, 1, 4, 2);
+        degrees.zero = zero;
+        degrees.zero_every = every;
+        degrees.shard_group = {ShardSpan::ranks, 2};
+        const Outcome one = study(experts_case(schedule, degrees, false, Time{5'000'000}));
+        const Outcome all = study(experts_case(schedule, degrees, true, Time{5'000'000}));
+        CHECK(to_seconds(all.step_time) ==
+              doctest::Approx(to_seconds(one.step_time)).epsilon(1e-6));
+        CHECK(all.memory.device[0].peak == one.memory.device[0].peak);
+      }
+    }
+  }
+}
+
+TEST_CASE("a shard group that is a machine or an NVLink domain is counted on the cluster") {
+  const auto cluster_of = [](int machines, int devices, Tier tier) {
+    Cluster cluster = ports(machines * devices);
+    for (int d = 0; d < machines * devices; ++d) {
+      nth(cluster.devices, d).host = d / devices;
+      cluster.hosts.resize(as_size(machines));
+    }
+    for (Link& link : cluster.links) link.tier = tier;
+    return cluster;
+  };
+  const auto group_on = [](const Cluster& cluster, ShardSpan span, int tensor, int data) {
+    Degrees degrees = degrees_of(tensor, data, 1);
+    degrees.zero = Zero::weights;
+    degrees.shard_group = {span, 0};
+    return RankedCluster(cluster, degrees).grid().degrees().shard_group;
+  };
+  const Cluster machines = cluster_of(2, 4, Tier::network);
+  const auto of = [](int ranks) { return ShardGroup{ShardSpan::ranks, ranks}; };
+  CHECK(group_on(machines, ShardSpan::machine, 1, 8) == of(4));
+  CHECK(group_on(machines, ShardSpan::machine, 2, 4) == of(2));
+  CHECK(group_on(cluster_of(2, 4, Tier::nvlink), ShardSpan::domain, 1, 8) == of(8));
+  CHECK_THROWS_WITH_AS(group_on(machines, ShardSpan::machine, 1, 6),
+                       "--shard-group machine: one machine has 2 and another 4 of the 6 ranks that "
+                       "hold the same weights, and groups are equal; give a divisor of 6",
+                       UsageError);
+  CHECK_THROWS_WITH_AS(group_on(machines, ShardSpan::domain, 1, 8),
+                       doctest::Contains("no NVLink joins the devices"), UsageError);
+  CHECK_THROWS_WITH_AS(group_on(ports(8), ShardSpan::machine, 1, 8),
+                       doctest::Contains("does not say which machines"), UsageError);
+}
+
 TEST_CASE("ZeRO scatters and gathers experts among the same ranks") {
   Degrees degrees = experts_of(2, 1, 4, 2);
   degrees.zero = Zero::optimizer;

@@ -107,14 +107,14 @@ void add_cluster_flags(Flags command, CommonFlags& flags) {
 }
 
 void add_degree_flags(Flags command, CommonFlags& flags) {
-  add_settings(command, flags,
-               {"tp", "cp", "ep", "dp", "pp", "zero", "zero_every", "sequence_parallel"});
+  add_settings(command, flags, {"tp", "cp", "ep", "dp", "pp", "zero", "sequence_parallel"});
   add_layout_flags(command, flags);
 }
 
 void add_layout_flags(Flags command, CommonFlags& flags) {
   add_settings(command, flags,
-               {"order", "precision", "collectives", "sharing", "buckets", "all_pipelines"});
+               {"zero_every", "shard_group", "order", "precision", "collectives", "sharing",
+                "buckets", "all_pipelines"});
 }
 
 void add_budget_flags(Flags command, CommonFlags& flags) {

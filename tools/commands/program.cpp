@@ -109,8 +109,8 @@ std::vector<std::string> notes_on_costs(Flags command, const ProgramFormat& form
   if (format.needs_trace) return {};
   std::vector<std::string> of_costs{
       "--memory",      "--reserve", "--host-memory", "--pair-overlap", "--microbatch-size",
-      "--calibration", "--slow",    "--zero",        "--zero-every",   "--precision",
-      "--order",       "--sharing", "--collectives", "--buckets"};
+      "--calibration", "--slow",    "--zero",        "--zero-every",   "--shard-group",
+      "--precision",   "--order",   "--sharing",     "--collectives",  "--buckets"};
   if (format.name == "slp" && !partition.starts_with("pipedream")) {
     of_costs.emplace_back("--partition");
   }

@@ -252,6 +252,8 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
        "--dp, --cp, or a schedule that has a stage on several devices"},
       {degrees.order != usual.degrees.order, "--order", ranks, "--tp, --cp, --ep or --dp"},
       {degrees.zero != usual.degrees.zero, "--zero", sharing, "--dp or --cp"},
+      {degrees.shard_group != usual.degrees.shard_group, "--shard-group",
+       degrees.zero != Zero::none, "--zero 1, 2 or 3"},
       {degrees.zero_every.has_value(), "--zero-every", degrees.zero >= Zero::gradients,
        "--zero 2 or 3"},
       {request.all_pipelines, "--all-pipelines", replicated, "--dp"},

@@ -272,6 +272,20 @@ constexpr std::array rows{
               return every ? std::string(name(*every)) : "";
             }},
     SettingRow{
+        .key = "shard_group",
+        .group = Group::parallelism,
+        .opens = Opens::cluster,
+        .of = Of::ranks,
+        .help =
+            "ranks that divide what --zero says, of those that hold the same weights: so many neighbours, or "
+            "those of a machine or an NVLink domain; the groups add up gradients once a step (HSDP); default: "
+            "all",
+        .set =
+            [](Value value, Asked asked) {
+              asked.degrees.shard_group = parse_shard_group(value.text(), value.what);
+            },
+        .print = [](Given given) { return print(given.degrees.shard_group); }},
+    SettingRow{
         .key = "precision",
         .group = Group::model,
         .opens = Opens::trace,

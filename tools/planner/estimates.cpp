@@ -102,7 +102,7 @@ Estimates::Estimates(const ShapeLoads& loads, const Model& model, const Shape& s
 // Seconds of a gather, or a reduction to parts, of so many bytes among those that hold the same
 // weights: in rings through all the network cards that they have.
 double Estimates::exchange(double bytes) const {
-  const int ranks = degrees_.context * degrees_.data;
+  const int ranks = degrees_.context * degrees_.data / shard_groups(degrees_);
   if (ranks == 1) return 0;
   const bool inside = ranks * degrees_.tensor <= reach_.in_a_machine;
   const int beside = std::clamp(reach_.in_a_machine / degrees_.tensor, 1, ranks);

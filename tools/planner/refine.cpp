@@ -83,6 +83,7 @@ std::vector<Candidate> Search::lighter(const FrontPoint& point) const {
     Degrees same = shape.degrees;
     same.zero = degrees.zero;
     same.zero_every = degrees.zero_every;
+    same.shard_group = degrees.shard_group;
     if (same != degrees) continue;
     if (shape.microbatch_size == here.shape.microbatch_size) add(shape);
     const bool alike =
@@ -97,6 +98,7 @@ std::vector<Candidate> Search::lighter(const FrontPoint& point) const {
   if (any_zero && degrees.data * degrees.context > 1) {
     Shape divided = here.shape;
     divided.degrees.zero = Zero::gradients;
+    divided.degrees.shard_group = given.shard_group;
     divided.degrees.zero_every = every_that_divides(given, degrees.pipeline);
     if (reduces_in_every_backward(divided.degrees)) add(divided);
   }

@@ -172,7 +172,8 @@ class Shapes {
 
   // Beside a pipeline both: once a step is faster, in every micro-batch holds less.
   std::vector<std::optional<ZeroEvery>> everies(Zero zero, int pipeline) const {
-    if (given().zero_every || zero < Zero::gradients || pipeline == 1) return {given().zero_every};
+    if (zero < Zero::gradients) return {std::nullopt};
+    if (given().zero_every || pipeline == 1) return {given().zero_every};
     return {std::nullopt, ZeroEvery::microbatch};
   }
 
@@ -251,6 +252,7 @@ class Shapes {
           degrees.pipeline = pipeline;
           degrees.zero = zero;
           degrees.zero_every = every;
+          if (zero == Zero::none) degrees.shard_group = {};
           add_for(degrees, samples);
         }
       }

@@ -21,7 +21,8 @@ void put_energy(Json& row, const StepEnergy& energy);
 /// `steps`.
 Json scenarios_json(const ScenarioSteps& steps, const Distribution& distribution, double best);
 
-/// Sets `zero`, and with 2 and 3 `zero_every`. The pipeline's degree must be set.
+/// Sets `zero`, with 2 and 3 `zero_every`, and `shard_group` where there are some. The pipeline's
+/// degree must be set.
 void put_zero(Json& object, const Degrees& degrees);
 
 /// As a program spells them.

@@ -415,6 +415,7 @@ Time time_alone(const Case& asked, const Program& program, const Partition& part
   Degrees own = asked.ranked->grid().degrees();
   if (own.zero == Zero::none || own.context == 1) return alone(asked.model);
   own.data = 1;
+  own.shard_group.ranks = std::gcd(own.shard_group.ranks, own.context);
   own.expert = std::gcd(own.expert, own.context);  // those that its ranks can hold
   return alone(with_state(asked.model, own));
 }
@@ -485,7 +486,7 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
         "line",
         stated, degrees.data * degrees.context, stated));
   }
-  if (!reduces_in_every_backward(degrees)) {
+  if (reduces_once(degrees)) {
     program.settings.data_ranks = asked.ranked->copies() * degrees.context;
   }
   if (asked.pipelines() == 1) return program;
