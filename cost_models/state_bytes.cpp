@@ -107,8 +107,9 @@ StateBytes part_of_state(const Layer& layer, const StateBytes& whole, const Divi
   const auto held = [&](Bytes bytes, bool is_divided) {
     const Bytes experts = part_of_kind(layer, bytes, WeightKind::experts);
     return Bytes{
-        part_of((bytes - experts).count, is_divided, ranks_that_hold(degrees, WeightKind::dense)) +
-        part_of(experts.count, is_divided, ranks_that_hold(degrees, WeightKind::experts))};
+        part_of((bytes - experts).count, is_divided,
+                ranks_that_divide(degrees, WeightKind::dense)) +
+        part_of(experts.count, is_divided, ranks_that_divide(degrees, WeightKind::experts))};
   };
   return {held(whole.weights, divided.weights), held(whole.gradients, divided.gradients),
           held(whole.optimizer, divided.optimizer)};
@@ -118,12 +119,13 @@ StateBytes part_of_state(const Layer& layer, const StateBytes& whole, const Divi
 StateBytes part_of_layer(const Layer& layer, const StateBytes& whole, const Degrees& degrees,
                          double each) {
   if (degrees.precision.name.empty()) {
-    return part_of_state(layer, whole, divided_by(degrees.zero), degrees);
+    return part_of_state(layer, whole, divided_by(divided_at_peak(degrees)), degrees);
   }
   const std::int64_t parameters = held_parameters(layer, each);
   const std::int64_t experts = held_experts(layer, parameters);
   const auto part = [&](std::int64_t count, WeightKind kind) {
-    return state_bytes(count, degrees.precision, degrees.zero, ranks_that_hold(degrees, kind));
+    return state_bytes(count, degrees.precision, divided_at_peak(degrees),
+                       ranks_that_divide(degrees, kind));
   };
   const StateBytes dense = part(parameters - experts, WeightKind::dense);
   const StateBytes routed = part(experts, WeightKind::experts);
@@ -151,8 +153,8 @@ Time part_of_update(const Layer& layer, std::int64_t parameters, double rate,
   const std::int64_t experts = held_experts(layer, parameters);
   const Time routed = experts == 0 ? Time{} : *scaled(divided, experts, parameters);
   return layer.update - divided +
-         *scaled(divided - routed, 1, ranks_that_hold(degrees, WeightKind::dense)) +
-         *scaled(routed, 1, ranks_that_hold(degrees, WeightKind::experts));
+         *scaled(divided - routed, 1, ranks_that_divide(degrees, WeightKind::dense)) +
+         *scaled(routed, 1, ranks_that_divide(degrees, WeightKind::experts));
 }
 
 void add_bytes(Bytes& workspace, Bytes more) {
@@ -210,6 +212,10 @@ int ranks_that_hold(const Degrees& degrees, WeightKind kind) {
   return kind == WeightKind::experts ? std::max(1, ranks / degrees.expert) : ranks;
 }
 
+int ranks_that_divide(const Degrees& degrees, WeightKind kind) {
+  return ranks_that_hold(degrees, kind) / shard_groups(degrees);
+}
+
 StateBytes state_bytes(std::int64_t parameters, const Precision& precision, Zero zero, int ranks) {
   const Divided divided = divided_by(zero);
   const auto held = [&](bool is_divided, double each) {
@@ -221,11 +227,11 @@ StateBytes state_bytes(std::int64_t parameters, const Precision& precision, Zero
 
 Model with_state(Model model, const Degrees& degrees) {
   if (!model.bytes_known) return model;
-  const int ranks = degrees.data * degrees.context;
+  const int ranks = ranks_that_divide(degrees, WeightKind::dense);
   const std::vector<StateBytes> whole = whole_states(model, degrees.precision);
   const double each = bytes_per_parameter(model);
   const double rate = update_rate(model);
-  const Divided divided = divided_by(degrees.zero);
+  const Divided divided = divided_by(divided_at_peak(degrees));
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     Layer& layer = model.layers[i];
     const StateBytes part = part_of_layer(layer, whole[i], degrees, each);

@@ -51,19 +51,28 @@ Bytes part_of_kind(const Layer& layer, Bytes bytes, WeightKind kind);
 /// context, of experts data · context / expert (Megatron-LM's expert data parallelism).
 int ranks_that_hold(const Degrees& degrees, WeightKind kind);
 
+/// Those of them that divide state under ZeRO, a shard group: of experts, as many of the group's
+/// ranks as hold the same ones, so that their groups are as many (Megatron-LM: "Expert DP size must
+/// be divisible by the number of optimizer instances").
+int ranks_that_divide(const Degrees& degrees, WeightKind kind);
+
 /// What one of `ranks` data-parallel ranks holds of `parameters`. What ZeRO divides is divided by
 /// parameters, and the first rank has one more where they do not divide: ⌈parameters / ranks⌉.
 /// parameters >= 0, ranks >= 1. Throws UsageError where that is more than `most_bytes_held`.
 StateBytes state_bytes(std::int64_t parameters, const Precision& precision, Zero zero, int ranks);
 
 /// The model as one rank of the degrees holds it. Gradients are reduced among data · context ranks,
-/// those of experts among data · context / expert, and ZeRO divides by as many, as in Megatron-LM.
+/// those of experts among data · context / expert, and ZeRO divides by as many, as in Megatron-LM,
+/// or by the ranks of a shard group.
 ///   * With a precision, weights, gradients and optimizer state are those of the recipe. Weights
 ///     that are another layer's are as many as their bytes say at the bytes a parameter of the
 ///     other layers.
 ///   * ZeRO leaves the rank its part of them, and of the optimizer's step: of the time that the
 ///     parameters take at the rate of the layer with the fastest step. What a layer takes beyond
 ///     that (launches, work that is done once a step) every rank takes.
+///   * ZeRO 2 and 3 that exchange once a step (ZeroEvery) leave a rank what ZeRO 1 does: from its
+///     first F on a stage has whole weights, of which the rank's own part is one, and until they
+///     are reduced whole gradients.
 ///   * Where weights are divided, a layer's ops hold two layers' gathered weights: its own, and
 ///     that of the next layer forward, or the one before it backward (FSDP's prefetch, also across
 ///     a cut).

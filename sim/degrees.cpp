@@ -17,4 +17,6 @@ std::string_view name(Zero zero) {
   return "";
 }
 
+std::string_view name(ZeroEvery every) { return every == ZeroEvery::step ? "step" : "microbatch"; }
+
 }  // namespace stageline

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,10 +26,32 @@ enum class Zero : std::uint8_t { none, optimizer, gradients, weights };
 inline constexpr std::array all_zeros{Zero::none, Zero::optimizer, Zero::gradients, Zero::weights};
 /// "0" to "3", as in --zero.
 std::string_view name(Zero zero);
-/// Whether gradients are reduced in every backward: a rank that keeps a part of them cannot add up
-/// those of several micro-batches first (DeepSpeed refuses no_sync() from stage 2 on; FSDP's
-/// SHARD_GRAD_OP). Else once a step.
-constexpr bool reduces_in_every_backward(Zero zero) { return zero >= Zero::gradients; }
+
+/// How often ZeRO 2 and 3 reduce gradients, and ZeRO 3 gathers weights.
+///   step        weights stay gathered, and gradients are added up whole, as with ZeRO 1. So do
+///               frameworks beside a pipeline: TorchTitan does not reshard after the forward where
+///               there is one, and PyTorch's pipelines reduce in the last backward
+///               (torch/distributed/pipelining/stage.py, set_requires_gradient_sync); Llama 3
+///               (arXiv 2407.21783, section 3.3.2); MegaScale (arXiv 2402.15627, section 3.2)
+///   microbatch  in every F and B: a rank that keeps a part of the gradients cannot add up those of
+///               several micro-batches first (FSDP's default; DeepSpeed refuses no_sync() from
+///               stage 2 on)
+enum class ZeroEvery : std::uint8_t { step, microbatch };
+inline constexpr std::array all_zero_everys{ZeroEvery::step, ZeroEvery::microbatch};
+/// "step", as in --zero-every.
+std::string_view name(ZeroEvery every);
+
+/// Which of the ranks that hold the same weights divide state among them (ZeRO): all, so many
+/// neighbours, or those in one machine or in what NVLink joins.
+enum class ShardSpan : std::uint8_t { all, ranks, machine, domain };
+/// A shard group: PyTorch's HSDP, hpZ of ZeRO++ (arXiv 2306.10209), MiCS (arXiv 2205.00119),
+/// Megatron-LM's num_distributed_optimizer_instances, which is the number of groups. The groups add
+/// up the parts of gradients that they have reduced.
+struct ShardGroup {
+  ShardSpan span = ShardSpan::all;
+  int ranks = 0;  // of ShardSpan::ranks
+  friend bool operator==(const ShardGroup&, const ShardGroup&) = default;
+};
 
 /// The ranks of a run. Their product is the number of devices; but expert parallelism divides the
 /// context- and data-parallel ranks, and does not count.
@@ -42,6 +65,8 @@ struct Degrees {
   std::array<Dimension, 5> order{Dimension::tensor, Dimension::context, Dimension::expert,
                                  Dimension::data, Dimension::pipeline};
   Zero zero = Zero::none;
+  std::optional<ZeroEvery> zero_every;  // empty: step beside a pipeline, else microbatch
+  ShardGroup shard_group{};             // of state that ZeRO divides
   Precision precision{};
 
   /// Devices that do the work of one pipeline rank.
@@ -53,5 +78,33 @@ struct Degrees {
   }
   friend bool operator==(const Degrees&, const Degrees&) = default;
 };
+
+/// How often the ranks exchange what ZeRO 2 and 3 divide. `pipeline` must be set.
+constexpr ZeroEvery exchanges_every(const Degrees& degrees) {
+  return degrees.zero_every.value_or(degrees.pipeline > 1 ? ZeroEvery::step
+                                                          : ZeroEvery::microbatch);
+}
+/// Whether gradients are reduced in every backward. Else once a step.
+constexpr bool reduces_in_every_backward(const Degrees& degrees) {
+  return degrees.zero >= Zero::gradients && exchanges_every(degrees) == ZeroEvery::microbatch;
+}
+/// The number of shard groups: 1 with ZeRO 0, and until a machine or domain is known to have so
+/// many ranks (RankRoutes).
+constexpr int shard_groups(const Degrees& degrees) {
+  if (degrees.zero == Zero::none || degrees.shard_group.span != ShardSpan::ranks) return 1;
+  const int groups = degrees.data * degrees.context / degrees.shard_group.ranks;
+  return groups > 1 ? groups : 1;
+}
+/// Whether a step has a reduction behind its backwards: of gradients, or of the parts of them that
+/// shard groups have reduced.
+constexpr bool reduces_once(const Degrees& degrees) {
+  return !reduces_in_every_backward(degrees) || shard_groups(degrees) > 1;
+}
+/// What a rank holds divided at the peak of a step: where gradients are reduced once a step, they
+/// and gathered weights are whole by then, and the optimizer's state alone is divided.
+constexpr Zero divided_at_peak(const Degrees& degrees) {
+  if (degrees.zero < Zero::gradients || reduces_in_every_backward(degrees)) return degrees.zero;
+  return Zero::optimizer;
+}
 
 }  // namespace stageline

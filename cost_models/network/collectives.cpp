@@ -490,7 +490,7 @@ std::vector<std::vector<int>> Collectives::domains_of(const std::vector<int>& gr
   for (const int rank : group) {
     std::vector<int>& candidates = near[nth(reach_, rank)];
     const auto joined = std::find_if(candidates.begin(), candidates.end(), [&](int domain) {
-      return same_domain(nth(domains, domain).front(), rank);
+      return same_domain(cluster_, routes_, nth(domains, domain).front(), rank);
     });
     if (joined != candidates.end()) {
       nth(domains, *joined).push_back(rank);
@@ -502,13 +502,12 @@ std::vector<std::vector<int>> Collectives::domains_of(const std::vector<int>& gr
   return domains;
 }
 
-// Devices of one machine, or of several that NVLink joins.
-bool Collectives::same_domain(int one, int other) {
-  const int host = nth(cluster_.devices, one).host;
-  const int other_host = nth(cluster_.devices, other).host;
+bool same_domain(const Cluster& cluster, Routes& routes, int one, int other) {
+  const int host = nth(cluster.devices, one).host;
+  const int other_host = nth(cluster.devices, other).host;
   if (host >= 0 && host == other_host) return true;
   try {
-    const Tier tier = routes_.between(one, other).tier;
+    const Tier tier = routes.between(one, other).tier;
     if (tier == Tier::other) return host == other_host;
     return tier == Tier::nvlink || (tier == Tier::pcie && (host < 0 || other_host < 0));
   } catch (const UsageError&) {

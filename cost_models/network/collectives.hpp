@@ -49,6 +49,9 @@ using AlgorithmNames = std::array<std::string, all_dimensions.size()>;
 /// others. Throws UsageError where there is no such algorithm or group, or a group is named twice.
 AlgorithmNames parse_algorithms(const std::string& text);
 
+/// Whether two devices are in one machine, or in several that NVLink joins.
+bool same_domain(const Cluster& cluster, Routes& routes, int one, int other);
+
 /// The collectives of one cluster. Finds routes and constants once for each kind of group.
 ///
 /// A byte of progress is a byte of Collective::bytes, so Route::load of a ring all-reduce is
@@ -106,7 +109,6 @@ class Collectives {
   void add_group(const std::vector<int>& group, Prepared& found);
   std::vector<std::vector<int>> domains_of(const std::vector<int>& group);
   std::vector<int> in_ring_order(std::vector<int> ranks);
-  bool same_domain(int one, int other);
   GroupShape links_of(const Prepared& found);
   const Chip* chip_of_all(const std::vector<std::vector<int>>& groups) const;
   Use use_of(const Algorithm& algorithm, CollectiveKind kind, const Prepared& found,

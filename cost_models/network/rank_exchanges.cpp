@@ -57,6 +57,18 @@ Time backward_time(const Model& model, const Partition& partition, int stage) {
   return sum;
 }
 
+std::vector<StateExchange> exchanges_of(const Degrees& degrees, const StageBytes& bytes,
+                                        WeightKind kind) {
+  return state_exchanges(degrees.zero, exchanges_every(degrees), bytes.weights, bytes.gradients,
+                         shard_groups(degrees), ranks_that_divide(degrees, kind));
+}
+
+void add_to_update(StageCosts& stage, Time time) {
+  add(stage.blocking.update, time);
+  add(nth(stage.blocking_by, Dimension::data).update, time);
+  add(stage.update, time);
+}
+
 // Collectives of the same ranks as one flow, whose bytes progress at the mean rate and load each
 // link as they do together. At least one.
 CollectiveCosts one_behind_the_other(const std::vector<CollectiveCosts>& parts) {
@@ -100,26 +112,53 @@ std::vector<WeightKind> RankedCluster::kinds_in(const Model& model) const {
   return {WeightKind::dense, WeightKind::experts};
 }
 
-// A collective among all ranks that hold the same weights of the stage.
+// A collective among ranks that hold the same weights of the stage: all, or where there are shard
+// groups those of each, or one of each at the same place.
 CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
-                                             const StagePlace& place, WeightKind weights) {
+                                             const StagePlace& place, WeightKind weights,
+                                             Among among) {
   const Degrees& degrees = grid_.degrees();
   const bool experts = weights == WeightKind::experts;
   Collective collective{kind, bytes, {}, Dimension::data};
   for (int t = 0; t < degrees.tensor; ++t) {
     for (int e = 0; e < (experts ? degrees.expert : 1); ++e) {
-      std::vector<int>& group = collective.groups.emplace_back();
+      std::map<int, std::vector<int>> holders;  // by pipeline rank
       for (const int device : place.replicas) {
         const PipelineRank rank = rank_of(device);
         const std::vector<int> members = experts
                                              ? grid_.expert_holders(rank.pipeline, t, e, rank.data)
                                              : grid_.holders(rank.pipeline, t, rank.data);
-        group.insert(group.end(), members.begin(), members.end());
+        std::vector<int>& of_rank = holders[rank.pipeline];
+        of_rank.insert(of_rank.end(), members.begin(), members.end());
       }
-      std::sort(group.begin(), group.end());
+      add_groups(holders, among, collective.groups);
     }
   }
   return planned(collective);
+}
+
+void RankedCluster::add_groups(const std::map<int, std::vector<int>>& holders, Among among,
+                               std::vector<std::vector<int>>& groups) const {
+  std::vector<std::vector<int>> shards;
+  for (const auto& [pipeline, ranks] : holders) {
+    for (std::vector<int>& one : grid_.shards_of(ranks)) shards.push_back(std::move(one));
+  }
+  std::vector<std::vector<int>> found;
+  if (shards.size() == holders.size()) {  // each is all of a pipeline rank
+    std::vector<int>& all = found.emplace_back();
+    for (const std::vector<int>& one : shards) all.insert(all.end(), one.begin(), one.end());
+  } else if (among == Among::shard_group) {
+    found = std::move(shards);
+  } else {
+    found.resize(shards.front().size());
+    for (const std::vector<int>& one : shards) {
+      for (std::size_t i = 0; i < one.size(); ++i) found[i].push_back(one[i]);
+    }
+  }
+  for (std::vector<int>& group : found) {
+    std::sort(group.begin(), group.end());
+    groups.push_back(std::move(group));
+  }
 }
 
 // The layers with the times that their ops take on the ranks of their stages, beside which data-
@@ -171,28 +210,29 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& undivided, const Pa
     const int here = static_cast<int>(place.replicas.size());
     if (here * degrees.context * copies() == 1) continue;
     StageCosts& stage = costs.stage[s];
-    if (reduces_in_every_backward(degrees.zero)) {
-      add_gathers(stage, model, partition, static_cast<int>(s), place,
+    if (reduces_in_every_backward(degrees)) {
+      add_gathers(stage, units_of(model, partition, static_cast<int>(s), place),
                   rebuilt.empty() ? StageRecomputation{} : rebuilt[s]);
       if (here > 1) stage.reduction = CollectiveCosts{};
-    } else {
+    }
+    if (reduces_once(degrees)) {
       stage.reduction = overlapped(model, partition, static_cast<int>(s), place);
     }
     for (const WeightKind kind : kinds_in(model)) {
       const StageBytes bytes = bytes_of(model, partition, static_cast<int>(s), kind);
-      for (const StateExchange& exchange :
-           state_exchanges(degrees.zero, bytes.weights, bytes.gradients)) {
+      for (const StateExchange& exchange : exchanges_of(degrees, bytes, kind)) {
         if (exchange.when != ExchangeTime::update) continue;
         if (exchange.bytes == Bytes{} && states_gradients(model)) continue;
-        const Time gather = alone(among_holders(exchange.kind, exchange.bytes, place, kind));
-        add(stage.blocking.update, gather);
-        add(nth(stage.blocking_by, Dimension::data).update, gather);
-        add(stage.update, gather);
+        add_to_update(stage, alone(among_holders(exchange.kind, exchange.bytes, place, kind,
+                                                 exchange.among)));
       }
-      if (find_bucket_rule(buckets_).copies && !reduces_in_every_backward(degrees.zero)) {
+      if (find_bucket_rule(buckets_).copies && !reduces_in_every_backward(degrees)) {
         stage.gradients += bytes.gradients;
       }
     }
+  }
+  if (degrees.zero == Zero::weights && !reduces_in_every_backward(degrees)) {
+    add_first_gathers(costs, model, partition, placement);
   }
 }
 
@@ -211,13 +251,18 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
     const StageBytes bytes = bytes_of(model, partition, stage, kind);
     const bool experts = kind == WeightKind::experts;
     if (experts && (bytes.gradients == Bytes{} || ranks == degrees.expert)) continue;
-    for (const StateExchange& exchange :
-         state_exchanges(degrees.zero, bytes.weights, bytes.gradients)) {
+    for (const StateExchange& exchange : exchanges_of(degrees, bytes, kind)) {
       if (exchange.when != ExchangeTime::last_backward) continue;
-      const CollectiveCosts& part =
-          parts.emplace_back(among_holders(exchange.kind, exchange.bytes, place, kind));
-      reduced.push_back({fill_buckets(backward_order(model, partition, stage, kind), limits),
-                         part.setup, part.route.bandwidth});
+      const CollectiveCosts& part = parts.emplace_back(
+          among_holders(exchange.kind, exchange.bytes, place, kind, exchange.among));
+      GradientBuckets filled = fill_buckets(backward_order(model, partition, stage, kind), limits);
+      if (exchange.among == Among::shard_groups) {
+        const int divided = ranks_that_divide(degrees, kind);
+        for (GradientBucket& bucket : filled.buckets) {
+          bucket.bytes = {(bucket.bytes.count + divided - 1) / divided};
+        }
+      }
+      reduced.push_back({std::move(filled), part.setup, part.route.bandwidth});
     }
   }
   CollectiveCosts whole = one_behind_the_other(parts);
@@ -238,9 +283,9 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
   return whole;
 }
 
-void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Partition& partition,
-                                int number, const StagePlace& place,
-                                const StageRecomputation& rebuilt) {
+// The units of a stage, in forward order: its layers with weights.
+std::vector<StageUnit> RankedCluster::units_of(const Model& model, const Partition& partition,
+                                               int stage, const StagePlace& place) {
   const bool gathers = grid_.degrees().zero == Zero::weights;
   const std::vector<WeightKind> kinds = kinds_in(model);
   const bool stated = states_gradients(model);
@@ -249,15 +294,14 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
   const auto time_of = [&](CollectiveKind exchange, Bytes bytes, WeightKind kind) {
     if (bytes == Bytes{} && stated) return Time{};
     const auto [found, is_new] = known.try_emplace({exchange, bytes.count, kind});
-    if (is_new) found->second = alone(among_holders(exchange, bytes, place, kind));
+    if (is_new)
+      found->second = alone(among_holders(exchange, bytes, place, kind, Among::shard_group));
     return found->second;
   };
-  std::vector<GatheredUnit> units;
-  std::vector<GatheredUnit> again;  // of R, where that leaves out some layers
-  std::vector<GatheredUnit> split;  // beside W alone
+  std::vector<StageUnit> units;
   int next = 0;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    if (partition.stage_of[l] != number) continue;
+    if (partition.stage_of[l] != stage) continue;
     const int layer_place = next++;
     const Layer& layer = model.layers[l];
     if (layer.weights + layer.shared_weights == Bytes{}) continue;
@@ -270,9 +314,21 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
       if (gathers) add(unit.gather, time_of(CollectiveKind::all_gather, weights, kind));
       add(unit.scatter, time_of(CollectiveKind::reduce_scatter, gradients, kind));
     }
-    units.push_back(unit);
-    split.push_back({layer.forward, layer.weight_grad, unit.gather, unit.scatter});
-    if (repeats_forward(rebuilt, layer_place)) again.push_back(unit);
+    units.push_back({unit, layer.weight_grad, layer_place});
+  }
+  return units;
+}
+
+void RankedCluster::add_gathers(StageCosts& stage, const std::vector<StageUnit>& layers,
+                                const StageRecomputation& rebuilt) {
+  const bool gathers = grid_.degrees().zero == Zero::weights;
+  std::vector<GatheredUnit> units;
+  std::vector<GatheredUnit> again;  // of R, where that leaves out some layers
+  std::vector<GatheredUnit> split;  // beside W alone
+  for (const StageUnit& layer : layers) {
+    const GatheredUnit& unit = units.emplace_back(layer.unit);
+    split.push_back({unit.forward, layer.weight_grad, unit.gather, unit.scatter});
+    if (repeats_forward(rebuilt, layer.place)) again.push_back(unit);
   }
   const ExposedTimes exposed = exposed_gathers(units);
   const Time in_recompute =
@@ -287,6 +343,26 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
   add_times(stage.blocking, more);
   add_times(nth(stage.blocking_by, Dimension::data), more);
   add_times(stage, more);
+}
+
+// Weights that stay gathered for a step: what their gathers expose in the first F of the next step
+// stands behind the update, where a device that waits for its first micro-batch hides it. A device
+// gathers its stages in their order, the next one's first unit beside the last one's last.
+void RankedCluster::add_first_gathers(Costs& costs, const Model& model, const Partition& partition,
+                                      const Placement& placement) {
+  std::map<int, Time> last_forward;  // by device, of the last unit so far
+  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+    const StagePlace& place = placement.stage[s];
+    std::vector<GatheredUnit> units;
+    for (const StageUnit& unit : units_of(model, partition, static_cast<int>(s), place)) {
+      units.push_back(unit.unit);
+    }
+    if (units.empty()) continue;
+    Time before = units.front().gather;
+    for (const int device : place.replicas) before = std::min(before, last_forward[device]);
+    for (const int device : place.replicas) last_forward[device] = units.back().forward;
+    add_to_update(costs.stage[s], exposed_first_gathers(units, before));
+  }
 }
 
 // A layer whose weights are another's (tied embeddings) and that is on other ranks: the ranks of
@@ -307,8 +383,8 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
     if (one.pipeline == two.pipeline) continue;
     const Bytes copy = layer.tied_weights == Bytes{} ? layer.weights : layer.tied_weights;
     Bytes gradients = portion(layer.gradients, copy, layer.weights);
-    if (reduces_in_every_backward(grid_.degrees().zero)) {
-      const int ranks = ranks_that_hold(grid_.degrees(), WeightKind::dense);
+    if (reduces_in_every_backward(grid_.degrees())) {
+      const int ranks = ranks_that_divide(grid_.degrees(), WeightKind::dense);
       gradients = {(gradients.count + ranks - 1) / ranks};
     }
     if (gradients == Bytes{} && states_gradients(model)) continue;

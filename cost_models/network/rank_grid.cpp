@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/state_bytes.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/base/names.hpp"
@@ -51,10 +52,31 @@ void check_degrees(const Degrees& degrees) {
   }
 }
 
+// There are as many groups of experts.
+void check_shard_group(const Degrees& degrees) {
+  const ShardGroup& group = degrees.shard_group;
+  if (group.span != ShardSpan::ranks || degrees.zero == Zero::none) return;
+  const int holders = ranks_that_hold(degrees, WeightKind::dense);
+  if (group.ranks < 1 || holders % group.ranks != 0) {
+    throw UsageError(fmt::format(
+        "--shard-group {} does not divide the {} ranks that hold the same weights (--dp {} × --cp "
+        "{}); take a divisor of {}",
+        group.ranks, holders, degrees.data, degrees.context, holders));
+  }
+  const int experts = ranks_that_hold(degrees, WeightKind::experts);
+  if (degrees.expert > 1 && experts % shard_groups(degrees) != 0) {
+    throw UsageError(fmt::format(
+        "--shard-group {} makes {} groups, which do not divide the {} ranks that hold the same "
+        "experts; take a multiple of --ep {}",
+        group.ranks, shard_groups(degrees), experts, degrees.expert));
+  }
+}
+
 }  // namespace
 
 RankGrid::RankGrid(const Degrees& degrees) : degrees_(degrees) {
   check_degrees(degrees);
+  check_shard_group(degrees);
   int stride = 1;
   for (const Dimension dimension : degrees.order) {
     stride_[static_cast<std::size_t>(dimension)] = stride;
@@ -96,6 +118,17 @@ std::vector<int> RankGrid::expert_holders(int pipeline, int tensor, int expert, 
     if (data < 0 || data == place.data) found.push_back(device(place));
   }
   return found;
+}
+
+std::vector<std::vector<int>> RankGrid::shards_of(std::vector<int> holders) const {
+  const int groups = shard_groups(degrees_);
+  std::sort(holders.begin(), holders.end());
+  std::vector<std::vector<int>> all;
+  const std::ptrdiff_t each = std::ssize(holders) / groups;
+  for (int group = 0; group < groups; ++group) {
+    all.emplace_back(holders.begin() + group * each, holders.begin() + (group + 1) * each);
+  }
+  return all;
 }
 
 std::vector<std::vector<int>> RankGrid::groups(Dimension dimension, int pipeline, int data) const {

@@ -33,7 +33,8 @@ struct GridPlace {
 class RankGrid {
  public:
   /// `degrees.pipeline` must be set. Throws UsageError where a degree is below 1, or the expert
-  /// degree does not divide the product of the data- and the context-parallel one.
+  /// degree does not divide the product of the data- and the context-parallel one, or the ranks of
+  /// a shard group do not.
   explicit RankGrid(const Degrees& degrees);
 
   /// The number of devices.
@@ -52,6 +53,10 @@ class RankGrid {
 
   /// Those of holders() that hold the experts of expert-parallel rank `expert`.
   std::vector<int> expert_holders(int pipeline, int tensor, int expert, int data = -1) const;
+
+  /// The shard groups of all ranks of a pipeline rank that hold the same weights, of holders() or
+  /// of expert_holders(): neighbours. Each is in the order of its devices.
+  std::vector<std::vector<int>> shards_of(std::vector<int> holders) const;
 
   const Degrees& degrees() const { return degrees_; }
 

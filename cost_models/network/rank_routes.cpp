@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "cost_models/network/collectives.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 
@@ -85,12 +87,73 @@ Cluster first_of(Cluster cluster, const RankGrid& grid) {
   return first_devices(std::move(cluster), want);
 }
 
+// The lengths of the runs of neighbours that `together` says are one.
+template <class Together>
+std::set<int> run_lengths(std::vector<int> devices, const Together& together) {
+  std::sort(devices.begin(), devices.end());
+  std::set<int> lengths;
+  int length = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    ++length;
+    if (i + 1 < devices.size() && together(devices[i], devices[i + 1])) continue;
+    lengths.insert(length);
+    length = 0;
+  }
+  return lengths;
+}
+
+// The ranks of a shard group that is a machine, or what NVLink joins.
+int ranks_in_span(const RankGrid& grid, const Cluster& cluster, Routes& routes) {
+  const Degrees& degrees = grid.degrees();
+  const bool machine = degrees.shard_group.span == ShardSpan::machine;
+  const bool known = machine
+                         ? std::all_of(cluster.devices.begin(), cluster.devices.end(),
+                                       [](const Device& device) { return device.host >= 0; })
+                         : std::any_of(cluster.links.begin(), cluster.links.end(),
+                                       [](const Link& link) { return link.tier == Tier::nvlink; });
+  if (!known) {
+    throw UsageError(
+        machine ? fmt::format("--shard-group machine: \"{}\" does not say which machines its "
+                              "devices are in; give a number of ranks",
+                              cluster.name)
+                : fmt::format("--shard-group domain: no NVLink joins the devices of \"{}\"; take "
+                              "machine, or give a number of ranks",
+                              cluster.name));
+  }
+  const auto together = [&](int one, int other) {
+    if (!machine) return same_domain(cluster, routes, one, other);
+    return nth(cluster.devices, one).host == nth(cluster.devices, other).host;
+  };
+  std::set<int> lengths;
+  for (int p = 0; p < degrees.pipeline; ++p) {
+    for (int t = 0; t < degrees.tensor; ++t) {
+      lengths.merge(run_lengths(grid.holders(p, t), together));
+    }
+  }
+  if (lengths.size() > 1) {
+    const int holders = degrees.data * degrees.context;
+    throw UsageError(fmt::format(
+        "--shard-group {0}: one {0} has {1} and another {2} of the {3} ranks that hold the same "
+        "weights, and groups are equal; give a divisor of {3}",
+        machine ? "machine" : "domain", *lengths.begin(), *lengths.rbegin(), holders));
+  }
+  return *lengths.begin();
+}
+
+bool is_to_be_counted(const Degrees& degrees) {
+  const ShardSpan span = degrees.shard_group.span;
+  return degrees.zero != Zero::none && (span == ShardSpan::machine || span == ShardSpan::domain);
+}
+
 }  // namespace
 
 RankRoutes::RankRoutes(Cluster cluster, const Degrees& degrees)
-    : cluster_(first_of(std::move(cluster), RankGrid(degrees))),
-      grid_(degrees),
-      routes_(cluster_) {}
+    : cluster_(first_of(std::move(cluster), RankGrid(degrees))), grid_(degrees), routes_(cluster_) {
+  if (!is_to_be_counted(degrees)) return;
+  Degrees counted = degrees;
+  counted.shard_group = {ShardSpan::ranks, ranks_in_span(grid_, cluster_, routes_)};
+  grid_ = RankGrid(counted);
+}
 
 // Counterparts are at the same position.
 std::vector<int> RankRoutes::members(const PipelineRank& rank) const {

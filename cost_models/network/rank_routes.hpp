@@ -48,7 +48,9 @@ class ResourceNumbers {
 /// each to its counterpart.
 class RankRoutes {
  public:
-  /// Takes the first width × pipeline devices. Throws UsageError where the cluster has fewer.
+  /// Takes the first width × pipeline devices. The shard group of grid() is a number of ranks: one
+  /// that is a machine, or what NVLink joins, is counted. Throws UsageError where the cluster has
+  /// fewer devices, or where shard groups would not be equal.
   RankRoutes(Cluster cluster, const Degrees& degrees);
   RankRoutes(const RankRoutes&) = delete;
   RankRoutes& operator=(const RankRoutes&) = delete;

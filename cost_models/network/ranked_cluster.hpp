@@ -31,6 +31,13 @@ struct UsedAlgorithm {
   Bytes most{};
 };
 
+/// A layer with weights as ZeRO exchanges it.
+struct StageUnit {
+  GatheredUnit unit;
+  Time weight_grad{};
+  int place = 0;  // of the layer in its stage
+};
+
 /// Data-parallel replicas that are alike do the same at the same time: one is simulated, and its
 /// messages and collectives load the links of all. All are simulated, each with its own messages,
 /// if they differ in a device or in a route between neighbours or to a host; up to 63 are if they
@@ -68,7 +75,8 @@ class RankedCluster {
   /// Adds to the costs of stages on ranks() the network between ranks and these collectives:
   ///   blocking    in the times of ops; a layer that is recomputed selectively repeats none in R
   ///   reductions  of gradients: those of experts among the ranks that hold the same experts, all
-  ///               others among all data- and context-parallel ranks, one behind the other
+  ///               others among all data- and context-parallel ranks, one behind the other; with
+  ///               shard groups within each, then among them
   ///   tied        the reduction of tied weights on two ranks, which blocks the update
   /// `model` has the layers of one rank, with all its gradients (as without ZeRO).
   ///
@@ -120,11 +128,17 @@ class RankedCluster {
                 const Placement& placement);
   CollectiveCosts overlapped(const Model& model, const Partition& partition, int stage,
                              const StagePlace& place);
-  void add_gathers(StageCosts& stage, const Model& model, const Partition& partition, int number,
-                   const StagePlace& place, const StageRecomputation& rebuilt);
+  std::vector<StageUnit> units_of(const Model& model, const Partition& partition, int stage,
+                                  const StagePlace& place);
+  void add_gathers(StageCosts& stage, const std::vector<StageUnit>& layers,
+                   const StageRecomputation& rebuilt);
+  void add_first_gathers(Costs& costs, const Model& model, const Partition& partition,
+                         const Placement& placement);
   std::vector<WeightKind> kinds_in(const Model& model) const;
   CollectiveCosts among_holders(CollectiveKind kind, Bytes bytes, const StagePlace& place,
-                                WeightKind weights);
+                                WeightKind weights, Among among);
+  void add_groups(const std::map<int, std::vector<int>>& holders, Among among,
+                  std::vector<std::vector<int>>& groups) const;
 
   std::shared_ptr<RankRoutes> shared_;  // with the networks
   const Cluster& cluster_;

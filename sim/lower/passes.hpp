@@ -34,7 +34,7 @@ Program add_updates(Program program);
 Program add_reductions(Program program, const std::vector<bool>& without = {});
 
 /// By stage, whether nothing is left to be reduced behind the backwards: each has reduced its own
-/// (ZeRO 2 and 3), or it has no gradients where other stages have some.
+/// (ZeRO 2 and 3 in every micro-batch), or it has no gradients where other stages have some.
 std::vector<bool> without_reductions(const Costs& costs);
 
 /// SEND after the producer and RECV before the reader of every edge that joins two devices. Where

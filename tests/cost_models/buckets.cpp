@@ -171,7 +171,8 @@ TEST_CASE("ZeRO's levels move 2, 2, 2 and 3 times (n − 1)/n of the parameters"
   const std::int64_t n = 64;
   for (const Zero zero : all_zeros) {
     std::int64_t sent = 0;
-    for (const StateExchange& exchange : state_exchanges(zero, parameters, parameters)) {
+    for (const StateExchange& exchange :
+         state_exchanges(zero, ZeroEvery::microbatch, parameters, parameters)) {
       const int rounds = exchange.kind == CollectiveKind::all_reduce ? 2 : 1;
       sent += rounds * exchange.bytes.count * (n - 1) / n;
       const bool of_gradients = exchange.kind != CollectiveKind::all_gather;
@@ -180,6 +181,50 @@ TEST_CASE("ZeRO's levels move 2, 2, 2 and 3 times (n − 1)/n of the parameters"
     }
     CHECK(sent == (zero == Zero::weights ? 3 : 2) * 63'000);
   }
+}
+
+TEST_CASE("once a step ZeRO 2 exchanges as ZeRO 1, and ZeRO 3 gathers in the first forward") {
+  const Bytes weights{2'000};
+  const Bytes gradients{4'000};
+  const auto once = [&](Zero zero) {
+    return state_exchanges(zero, ZeroEvery::step, weights, gradients);
+  };
+  CHECK(once(Zero::gradients) == once(Zero::optimizer));
+  const StateExchange gather{CollectiveKind::all_gather, weights, ExchangeTime::first_forward};
+  const StateExchange scatter{CollectiveKind::reduce_scatter, gradients,
+                              ExchangeTime::last_backward};
+  CHECK(once(Zero::weights) == std::vector<StateExchange>{gather, scatter});
+  for (const Zero zero : {Zero::none, Zero::optimizer}) {
+    CHECK(once(zero) == state_exchanges(zero, ZeroEvery::microbatch, weights, gradients));
+  }
+}
+
+TEST_CASE("shard groups add up the parts of their gradients once a step") {
+  const auto exchanges = [](Zero zero, ZeroEvery every) {
+    return state_exchanges(zero, every, Bytes{2'000}, Bytes{4'001}, 4, 8);
+  };
+  const StateExchange among{CollectiveKind::all_reduce, Bytes{501}, ExchangeTime::last_backward,
+                            Among::shard_groups};
+  for (const Zero zero : all_zeros) {
+    for (const ZeroEvery every : all_zero_everys) {
+      std::vector<StateExchange> expected =
+          state_exchanges(zero, every, Bytes{2'000}, Bytes{4'001});
+      if (zero != Zero::none) expected.push_back(among);
+      CHECK(exchanges(zero, every) == expected);
+    }
+  }
+}
+
+TEST_CASE("the first gather of a step shows what the unit before it does not hide") {
+  // Gathers of 5, 9 and 4 beside forwards of (before), 6 and 7: 5 − before, 9 − 6, nothing.
+  const std::vector<GatheredUnit> units{{Time{6}, Time{12}, Time{5}, Time{1}},
+                                        {Time{7}, Time{14}, Time{9}, Time{1}},
+                                        {Time{8}, Time{16}, Time{4}, Time{1}}};
+  CHECK(exposed_first_gathers(units, Time{}) == Time{5 + 3});
+  CHECK(exposed_first_gathers(units, Time{}) == exposed_gathers(units).forward);
+  CHECK(exposed_first_gathers(units, Time{2}) == Time{3 + 3});
+  CHECK(exposed_first_gathers(units, Time{5}) == Time{3});
+  CHECK(exposed_first_gathers({}, Time{}) == Time{});
 }
 
 // The queue of collectives and the compute of one pass, op by op: when it all ends.

@@ -44,6 +44,48 @@ TEST_CASE("data-parallel groups include the context-parallel ranks, which hold t
   CHECK(grid.groups(Dimension::data, 0, 1) == Groups{{4, 6}, {5, 7}});
 }
 
+TEST_CASE("shard groups are neighbours among the ranks that hold the same weights") {
+  Degrees degrees = degrees_of(2, 1, 8, 1);
+  degrees.zero = Zero::optimizer;
+  degrees.shard_group = {ShardSpan::ranks, 4};
+  const RankGrid grid(degrees);
+  CHECK(grid.shards_of(grid.holders(0, 1)) == Groups{{1, 3, 5, 7}, {9, 11, 13, 15}});
+  // Context-parallel ranks count: cp 2 × dp 4 hold the same weights.
+  Degrees both = degrees_of(1, 2, 4, 1);
+  both.zero = Zero::weights;
+  both.shard_group = {ShardSpan::ranks, 2};
+  CHECK(shard_groups(both) == 4);
+  CHECK(RankGrid(both).shards_of(RankGrid(both).holders(0, 0)) ==
+        Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+  // Of experts each group has those of its ranks that hold the same ones.
+  degrees.expert = 2;
+  const RankGrid experts(degrees);
+  CHECK(experts.shards_of(experts.expert_holders(0, 0, 1)) == Groups{{2, 6}, {10, 14}});
+  degrees.shard_group = {};
+  CHECK(RankGrid(degrees).shards_of({6, 2}) == Groups{{2, 6}});
+}
+
+TEST_CASE("shard groups that do not divide the ranks are refused, where ZeRO divides anything") {
+  Degrees degrees = degrees_of(1, 2, 6, 1);
+  degrees.zero = Zero::weights;
+  degrees.shard_group = {ShardSpan::ranks, 8};
+  CHECK_THROWS_WITH_AS(RankGrid{degrees},
+                       "--shard-group 8 does not divide the 12 ranks that hold the same weights "
+                       "(--dp 6 × --cp 2); take a divisor of 12",
+                       UsageError);
+  degrees.zero = Zero::none;
+  CHECK_NOTHROW(RankGrid{degrees});
+  degrees.zero = Zero::weights;
+  degrees.expert = 4;
+  degrees.shard_group.ranks = 6;
+  CHECK_THROWS_WITH_AS(RankGrid{degrees},
+                       "--shard-group 6 makes 2 groups, which do not divide the 3 ranks that hold "
+                       "the same experts; take a multiple of --ep 4",
+                       UsageError);
+  degrees.shard_group.ranks = 4;
+  CHECK_NOTHROW(RankGrid{degrees});
+}
+
 TEST_CASE("expert-parallel ranks are neighbours among the data-parallel ones") {
   Degrees degrees = degrees_of(2, 1, 4, 1);
   degrees.expert = 2;

@@ -119,6 +119,51 @@ TEST_CASE("ZeRO divides among data- and context-parallel ranks, and the optimize
   CHECK(second.layers[0].backward_workspace == Bytes{4000});
 }
 
+TEST_CASE("where ZeRO 2 and 3 exchange once a step, the optimizer alone is divided at the peak") {
+  const Model model = of_layers({weighing("a", 1000), weighing("b", 10)});
+  Degrees degrees;
+  degrees.data = 8;
+  degrees.pipeline = 2;
+  degrees.zero = Zero::optimizer;
+  const Model first = with_state(model, degrees);
+  for (const Zero zero : {Zero::gradients, Zero::weights}) {
+    degrees.zero = zero;
+    degrees.zero_every.reset();
+    CHECK(with_state(model, degrees) == first);
+    degrees.zero_every = ZeroEvery::microbatch;
+    CHECK(with_state(model, degrees).layers[0].gradients == Bytes{4000 / 8});
+    degrees.pipeline = 1;
+    CHECK(with_state(model, degrees).layers[0].gradients == Bytes{4000 / 8});
+    degrees.zero_every = ZeroEvery::step;
+    CHECK(with_state(model, degrees) == first);
+    degrees.pipeline = 2;
+  }
+}
+
+TEST_CASE("a shard group divides state by its own ranks") {
+  const Model model = of_layers({weighing("a", 1000), weighing("b", 10)});
+  Degrees degrees;
+  degrees.data = 8;
+  degrees.pipeline = 1;
+  degrees.zero = Zero::weights;
+  degrees.precision = find_precision("bf16");
+  const Layer all = with_state(model, degrees).layers[0];
+  CHECK(all.optimizer_state == Bytes{12 * 125});
+  degrees.shard_group = {ShardSpan::ranks, 2};
+  const Layer two = with_state(model, degrees).layers[0];
+  CHECK(two.weights == Bytes{2 * 500});
+  CHECK(two.gradients == Bytes{4 * 500});
+  CHECK(two.optimizer_state == Bytes{12 * 500});
+  CHECK(two.update == Time{500});
+  CHECK(two.forward_workspace == Bytes{2 * 1000 + 2 * 10});  // gathered, as among all
+  CHECK(two.forward_workspace == all.forward_workspace);
+  // A group of one divides nothing.
+  degrees.shard_group.ranks = 1;
+  Degrees none = degrees;
+  none.zero = Zero::none;
+  CHECK(with_state(model, degrees) == with_state(model, none));
+}
+
 // 1000 parameters of a rank, of which 800 are of its experts.
 Layer routed() {
   Layer layer = weighing("moe", 1000);
@@ -149,7 +194,13 @@ TEST_CASE("ZeRO divides experts among the ranks that hold the same ones") {
   const Model third = with_state(model, degrees);
   CHECK(third.layers[1].weights == Bytes{2 * (200 / 8 + 800 / 2)});
   CHECK(third.layers[1].forward_workspace == Bytes{2 * 1000});  // gathered
-  degrees.expert = 8;                                           // nobody else has these experts
+  // Two groups of four: of 8 ranks four divide dense weights, of 2 with the same experts one.
+  degrees.shard_group = {ShardSpan::ranks, 4};
+  CHECK(ranks_that_divide(degrees, WeightKind::dense) == 4);
+  CHECK(ranks_that_divide(degrees, WeightKind::experts) == 1);
+  CHECK(with_state(model, degrees).layers[1].weights == Bytes{2 * (200 / 4 + 800)});
+  degrees.shard_group = {};
+  degrees.expert = 8;  // nobody else has these experts
   CHECK(with_state(model, degrees).layers[1].weights == Bytes{2 * (200 / 8 + 800)});
 }
 

@@ -31,6 +31,7 @@ std::string other_value(const SettingRow& row) {
   if (row.key == "buckets") return "none";
   if (row.key == "order") return "cp-tp-ep-dp-pp";
   if (row.key == "precision") return "fp32";
+  if (row.key == "shard_group") return "machine";
   if (row.key == "slow") return "gpu1:1.5";
   if (row.key == "recompute") return "selective";
   if (row.key == "offload") return "all";
@@ -109,6 +110,9 @@ std::string text_of(const SettingRequest& request) {
   }
   for (const Dimension one : degrees.order) add(static_cast<int>(one));
   add(static_cast<int>(degrees.zero));
+  add(static_cast<int>(degrees.shard_group.span));
+  add(degrees.shard_group.ranks);
+  add(degrees.zero_every ? static_cast<int>(*degrees.zero_every) : -1);
   text += std::string(degrees.precision.name) + "|" + print(request.recomputation) + "|" +
           print(request.offloading) + "|";
   add(request.recomputation.start ? static_cast<int>(*request.recomputation.start) : -1);

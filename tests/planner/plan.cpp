@@ -217,6 +217,7 @@ TEST_CASE("bounds count gathers that nothing hides, and no candidate is better t
       const int layers = 3 + static_cast<int>(random() % 6);
       PlanRequest request = test::random_chain_request(random, layers, 4, 8);
       request.setting.cluster.link = LinkSpec{Bandwidth{rate}, Time{500'000}};
+      if (trial % 3 == 2) request.setting.degrees.shard_group = {ShardSpan::ranks, 2};
       fix(request.space, "zero=3");
       fix(request.space, "dp=2|4");
       Evaluator evaluator(request.setting);
@@ -655,8 +656,16 @@ TEST_CASE("nothing of the same ranks and schedule is better than the end with th
   if (shape.degrees.data * shape.degrees.context > 1) {
     levels = {Zero::none, Zero::optimizer, Zero::gradients, Zero::weights};
   }
+  std::vector<Degrees> divided;
   for (const Zero level : levels) {
-    shape.degrees.zero = level;
+    for (const ZeroEvery every : all_zero_everys) {
+      Degrees& degrees = divided.emplace_back(shape.degrees);
+      degrees.zero = level;
+      degrees.zero_every = every;
+    }
+  }
+  for (const Degrees& degrees : divided) {
+    shape.degrees = degrees;
     for (const Rebuild how : {Rebuild::none, Rebuild::selective, Rebuild::every, Rebuild::full}) {
       Candidate other = lightest.candidate;
       other.shape = shape;

@@ -225,7 +225,11 @@ std::vector<std::string> Questions::problem_on_machines() {
   }
   add("--order", fmt::format("{}", fmt::join(order, "-")));
   if (tensor > 1 && once_in(2)) words.emplace_back("--sequence-parallel");
-  if (once_in(3)) add("--zero", fmt::format("{}", number(4)));
+  if (once_in(3)) {
+    add("--zero", fmt::format("{}", number(4)));
+    if (once_in(2)) add("--zero-every", once_in(2) ? "step" : "microbatch");
+    if (once_in(3)) add("--shard-group", fmt::format("{}", data * context / (1 + number(2))));
+  }
   if (once_in(3)) add("--sharing", once_in(2) ? "fair" : "fifo");
   if (once_in(4)) {
     add("--collectives",
@@ -310,7 +314,11 @@ std::vector<std::string> Questions::replicated_problem(std::vector<std::string> 
   };
   add("--dp", fmt::format("{}", replicas));
   if (once_in(2)) add("--order", once_in(2) ? "tp-cp-pp-ep-dp" : "dp-tp-cp-pp");
-  if (once_in(2)) add("--zero", fmt::format("{}", number(4)));
+  if (once_in(2)) {
+    add("--zero", fmt::format("{}", number(4)));
+    if (once_in(2)) add("--zero-every", once_in(2) ? "step" : "microbatch");
+    if (once_in(4)) add("--shard-group", "1");
+  }
   if (once_in(3)) add("--sharing", once_in(2) ? "fair" : "fifo");
   if (once_in(3)) add("--buckets", one_of(std::vector<std::string>{"ddp", "megatron", "none"}));
   if (once_in(3)) problem.emplace_back("--all-pipelines");

@@ -131,6 +131,8 @@ SETTINGS = {
     "--dp": ("2", GPT + ["--cluster", "h100x8"]),
     "--pp": ("2", GPT + ["--cluster", "h100x8", "--devices", "2"]),
     "--zero": ("1", WIDE),
+    "--zero-every": ("microbatch", WIDE + ["--zero", "3"]),
+    "--shard-group": ("2", WIDE + ["--zero", "3"]),
     "--sequence-parallel": (None, WIDE),
     "--order": ("pp-tp-cp-ep-dp", WIDE),
     "--precision": ("fp32", GPT + ["--cluster", "h100x8"]),

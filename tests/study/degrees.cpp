@@ -72,12 +72,16 @@ TEST_CASE("sequences are not cut where each chunk would exchange sharded weights
   const std::string schedule = "seq1f1b:sequence_chunks=2";
   for (const Zero level : all_zeros) {
     degrees.zero = level;
-    if (!reduces_in_every_backward(level)) {
+    degrees.zero_every.reset();
+    CHECK_NOTHROW(study(case_of(schedule, ports(8), degrees)));
+    degrees.zero_every = ZeroEvery::microbatch;
+    if (!reduces_in_every_backward(degrees)) {
       CHECK_NOTHROW(study(case_of(schedule, ports(8), degrees)));
       continue;
     }
     CHECK_THROWS_WITH_AS(study(case_of(schedule, ports(8), degrees)),
-                         doctest::Contains("take --zero 1, or another schedule"), UsageError);
+                         doctest::Contains("take --zero-every step, or another schedule"),
+                         UsageError);
   }
   CHECK_NOTHROW(study(case_of("seq1f1b:sequence_chunks=1", ports(8), degrees)));
   CHECK_NOTHROW(study(case_of("1f1b", ports(8), degrees)));
@@ -315,6 +319,7 @@ TEST_CASE("of gradients that are divided, tied weights add up a rank's part") {
   const auto exchange_with = [&](Zero zero) {
     Degrees degrees = degrees_of(1, 4, 2);
     degrees.zero = zero;
+    degrees.zero_every = ZeroEvery::microbatch;
     Case asked = case_of("1f1b", ports(8), degrees);
     for (Layer& layer : asked.model.layers) {
       layer.parameters = 500'000;
@@ -478,6 +483,7 @@ TEST_CASE("gradients of experts are reduced among the ranks that hold the same e
 
 TEST_CASE("a rank that keeps a part of the gradients reduces them in every backward") {
   Degrees degrees = degrees_of(1, 2, 4);
+  degrees.zero_every = ZeroEvery::microbatch;
   const auto costs = [&](Zero zero, const std::string& schedule = "1f1b") {
     degrees.zero = zero;
     return study(case_of(schedule, ports(8), degrees));
@@ -497,6 +503,200 @@ TEST_CASE("a rank that keeps a part of the gradients reduces them in every backw
   CHECK(split.costs.stage[0].blocking.input_grad == Time{});
 }
 
+TEST_CASE("beside a pipeline ZeRO 2 exchanges once a step, and is ZeRO 1") {
+  for (const std::string schedule : {"1f1b", "interleaved_1f1b", "zb_h1", "chimera"}) {
+    CAPTURE(schedule);
+    Degrees degrees = degrees_of(1, 2, 4);
+    const auto outcome_of = [&](Zero zero, std::optional<ZeroEvery> every) {
+      degrees.zero = zero;
+      degrees.zero_every = every;
+      return study(case_of(schedule, ports(8), degrees));
+    };
+    const Outcome first = outcome_of(Zero::optimizer, std::nullopt);
+    const Outcome second = outcome_of(Zero::gradients, std::nullopt);
+    CHECK(second.costs.stage == first.costs.stage);
+    CHECK(second.step_time == first.step_time);
+    CHECK(second.memory.device[0].peak == first.memory.device[0].peak);
+    CHECK(outcome_of(Zero::gradients, ZeroEvery::step).step_time == first.step_time);
+    CHECK(outcome_of(Zero::gradients, ZeroEvery::microbatch).step_time != first.step_time);
+  }
+}
+
+TEST_CASE("ZeRO 3 once a step adds a gather and a reduce-scatter to the step of one pipeline") {
+  const Outcome alone = [&] {
+    Case asked = test::uniform_case("1f1b", 4, 8);
+    asked.model = layers();
+    asked.cluster = ports(4);
+    return study(asked);
+  }();
+  Degrees degrees = degrees_of(1, 2, 4);
+  degrees.zero = Zero::weights;
+  const Case asked = case_of("1f1b", ports(8), degrees);
+  const Outcome once = study(asked);
+  // A layer's gather takes 1 MB · 1/2 at 1 GB/s, 0.5 ms: the first one shows, the second runs
+  // beside a forward of 1 ms. The reduce-scatter of a stage's 2 MB takes 1 ms behind the backward.
+  CHECK(once.costs.stage[0].blocking.forward == Time{});
+  CHECK(once.costs.stage[0].blocking.backward == Time{});
+  CHECK(once.costs.stage[0].blocking.update == parse_time("500us"));
+  CHECK(to_seconds(once.step_time - alone.step_time) == doctest::Approx(1.5e-3).epsilon(1e-6));
+  // ZeRO 1 gathers the stage's 2 MB behind the update, 1 ms, and holds as much.
+  degrees.zero = Zero::optimizer;
+  const Outcome first = study(case_of("1f1b", ports(8), degrees));
+  CHECK(to_seconds(first.step_time - once.step_time) == doctest::Approx(0.5e-3).epsilon(1e-6));
+  CHECK(once.memory.device[0].peak == first.memory.device[0].peak);
+  CHECK_FALSE(zero_note(asked).empty());
+  CHECK(zero_note(case_of("1f1b", ports(8), degrees)).empty());
+  // Without a pipeline it is FSDP unless it is asked for.
+  degrees = degrees_of(1, 2, 1);
+  degrees.zero = Zero::weights;
+  CHECK(zero_note(case_of("1f1b", ports(2), degrees)).empty());
+  const Outcome fsdp = study(case_of("1f1b", ports(2), degrees));
+  CHECK(fsdp.costs.stage[0].blocking.forward == parse_time("500us"));
+  CHECK(fsdp.costs.stage[0].blocking.update == Time{});
+  degrees.zero_every = ZeroEvery::step;
+  const Outcome kept = study(case_of("1f1b", ports(2), degrees));
+  CHECK(kept.costs.stage[0].blocking.forward == Time{});
+  CHECK(kept.costs.stage[0].blocking.update == parse_time("500us"));
+  CHECK(kept.memory.device[0].peak > fsdp.memory.device[0].peak);
+}
+
+TEST_CASE("once a step, a device gathers the weights of its next stage beside the last forward") {
+  Degrees degrees = degrees_of(1, 2, 2);
+  degrees.zero = Zero::weights;
+  const auto updates = [&](const std::string& schedule) {
+    Case asked = case_of(schedule, ports(4), degrees);
+    for (Layer& layer : asked.model.layers) layer.weights = layer.gradients = megabyte * 4;
+    std::vector<Time> blocked;
+    for (const StageCosts& stage : study(asked).costs.stage) {
+      blocked.push_back(stage.blocking.update);
+    }
+    return blocked;
+  };
+  // A gather of 4 MB · 1/2 takes 2 ms, a forward 1 ms. Of four stages of two layers each the first
+  // of a device shows 2 + 1 ms, the second one 1 + 1 ms.
+  const Time three = parse_time("3ms");
+  const Time two = parse_time("2ms");
+  CHECK(updates("interleaved_1f1b") == std::vector<Time>{three, three, two, two});
+  CHECK(updates("zb_v") == std::vector<Time>{three, three, two, two});
+  // Chimera has two stages of four layers, each on both devices, so that four ranks gather: 3 ms.
+  // The first stage shows 3 + 3 · 2, the second, which both devices have behind it, 2 + 3 · 2 ms.
+  const std::vector<Time> chimera = updates("chimera");
+  REQUIRE(chimera.size() == 2);
+  CHECK(to_seconds(chimera[0]) == doctest::Approx(9e-3));
+  CHECK(to_seconds(chimera[1]) == doctest::Approx(8e-3));
+}
+
+TEST_CASE("shard groups scatter and gather within each, and add up parts among them") {
+  Degrees degrees = degrees_of(1, 4, 2);
+  degrees.zero = Zero::optimizer;
+  const auto stage_of = [&](int ranks) {
+    degrees.shard_group = {ShardSpan::ranks, ranks};
+    return study(case_of("1f1b", ports(8), degrees)).costs.stage[0];
+  };
+  // A stage has 4 MB of gradients and weights at 1 GB/s. Groups of two: a half of them scattered,
+  // 2 ms, then the all-reduce of 2 MB among two, 2 ms; gathered in 2 ms.
+  const StageCosts two = stage_of(2);
+  CHECK(to_seconds(alone(two.reduction.value())) == doctest::Approx(4e-3));
+  CHECK(two.reduction->bytes == megabyte * 6);
+  CHECK(to_seconds(two.blocking.update) == doctest::Approx(2e-3));
+  // One group of all four is ZeRO 1, groups of one are no ZeRO.
+  const StageCosts four = stage_of(4);
+  CHECK(to_seconds(alone(four.reduction.value())) == doctest::Approx(3e-3));
+  CHECK(to_seconds(four.blocking.update) == doctest::Approx(3e-3));
+  const StageCosts one = stage_of(1);
+  CHECK(to_seconds(alone(one.reduction.value())) == doctest::Approx(6e-3));
+  CHECK(one.blocking.update == Time{});
+  degrees.zero = Zero::none;
+  CHECK(alone(stage_of(2).reduction.value()) == alone(one.reduction.value()));
+}
+
+TEST_CASE("HSDP gathers within a group in every op, and adds up the groups' parts once a step") {
+  Degrees degrees = degrees_of(1, 4, 1);
+  degrees.zero = Zero::weights;
+  const auto outcome_of = [&](ShardGroup group) {
+    degrees.shard_group = group;
+    return study(case_of("1f1b", ports(4), degrees));
+  };
+  const Outcome all = outcome_of({});
+  CHECK(to_seconds(all.costs.stage[0].blocking.forward) == doctest::Approx(0.75e-3));
+  CHECK_FALSE(all.costs.stage[0].reduction.has_value());
+  // A layer of 1 MB: gathered among two in 0.5 ms, scattered in 0.5 ms; the parts of eight layers,
+  // 0.5 MB each, are added up among two groups in 4 ms behind the last backward.
+  const Outcome two = outcome_of({ShardSpan::ranks, 2});
+  const StageCosts& stage = two.costs.stage[0];
+  CHECK(to_seconds(stage.blocking.forward) == doctest::Approx(0.5e-3));
+  CHECK(to_seconds(stage.blocking.backward) == doctest::Approx(1e-3));
+  REQUIRE(stage.reduction);
+  CHECK(stage.reduction->bytes == megabyte * 4);
+  CHECK(to_seconds(alone(*stage.reduction)) == doctest::Approx(4e-3));
+  // Eight micro-batches of 24 ms, what blocks in each, and the parts.
+  CHECK(to_seconds(two.step_time) == doctest::Approx(8 * (24e-3 + 1.5e-3) + 4e-3));
+  CHECK(two.memory.device[0].peak > all.memory.device[0].peak);
+}
+
+TEST_CASE("shard groups of experts are as many as those of dense weights") {
+  Degrees degrees = experts_of(2, 1, 4, 2);
+  degrees.zero = Zero::optimizer;
+  degrees.shard_group = {ShardSpan::ranks, 2};
+  const StageCosts stage = study(experts_case("1f1b", degrees)).costs.stage[0];
+  // 2 MB of dense gradients: scattered among two in 1 ms, parts of 1 MB added up in 1 ms. 2 MB of
+  // experts, of which a group has one holder each: added up among two in 2 ms.
+  CHECK(to_seconds(alone(stage.reduction.value())) == doctest::Approx(4e-3));
+  CHECK(to_seconds(stage.blocking.update) == doctest::Approx(1e-3));
+}
+
+TEST_CASE("with shard groups, one pipeline for all and all of them give the same step") {
+  for (const std::string schedule : {"1f1b", "interleaved_1f1b", "chimera"}) {
+    for (const Zero zero : all_zeros) {
+      for (const ZeroEvery every : all_zero_everys) {
+        CAPTURE(schedule);
+        CAPTURE(name(zero));
+        CAPTURE(name(every));
+        Degrees degrees = experts_of(2, 1, 4, 2);
+        degrees.zero = zero;
+        degrees.zero_every = every;
+        degrees.shard_group = {ShardSpan::ranks, 2};
+        const Outcome one = study(experts_case(schedule, degrees, false, Time{5'000'000}));
+        const Outcome all = study(experts_case(schedule, degrees, true, Time{5'000'000}));
+        CHECK(to_seconds(all.step_time) ==
+              doctest::Approx(to_seconds(one.step_time)).epsilon(1e-6));
+        CHECK(all.memory.device[0].peak == one.memory.device[0].peak);
+      }
+    }
+  }
+}
+
+TEST_CASE("a shard group that is a machine or an NVLink domain is counted on the cluster") {
+  const auto cluster_of = [](int machines, int devices, Tier tier) {
+    Cluster cluster = ports(machines * devices);
+    for (int d = 0; d < machines * devices; ++d) {
+      nth(cluster.devices, d).host = d / devices;
+      cluster.hosts.resize(as_size(machines));
+    }
+    for (Link& link : cluster.links) link.tier = tier;
+    return cluster;
+  };
+  const auto group_on = [](const Cluster& cluster, ShardSpan span, int tensor, int data) {
+    Degrees degrees = degrees_of(tensor, data, 1);
+    degrees.zero = Zero::weights;
+    degrees.shard_group = {span, 0};
+    return RankedCluster(cluster, degrees).grid().degrees().shard_group;
+  };
+  const Cluster machines = cluster_of(2, 4, Tier::network);
+  const auto of = [](int ranks) { return ShardGroup{ShardSpan::ranks, ranks}; };
+  CHECK(group_on(machines, ShardSpan::machine, 1, 8) == of(4));
+  CHECK(group_on(machines, ShardSpan::machine, 2, 4) == of(2));
+  CHECK(group_on(cluster_of(2, 4, Tier::nvlink), ShardSpan::domain, 1, 8) == of(8));
+  CHECK_THROWS_WITH_AS(group_on(machines, ShardSpan::machine, 1, 6),
+                       "--shard-group machine: one machine has 2 and another 4 of the 6 ranks that "
+                       "hold the same weights, and groups are equal; give a divisor of 6",
+                       UsageError);
+  CHECK_THROWS_WITH_AS(group_on(machines, ShardSpan::domain, 1, 8),
+                       doctest::Contains("no NVLink joins the devices"), UsageError);
+  CHECK_THROWS_WITH_AS(group_on(ports(8), ShardSpan::machine, 1, 8),
+                       doctest::Contains("does not say which machines"), UsageError);
+}
+
 TEST_CASE("ZeRO scatters and gathers experts among the same ranks") {
   Degrees degrees = experts_of(2, 1, 4, 2);
   degrees.zero = Zero::optimizer;
@@ -505,6 +705,7 @@ TEST_CASE("ZeRO scatters and gathers experts among the same ranks") {
   CHECK(to_seconds(alone(first.reduction.value())) == doctest::Approx(once));
   CHECK(to_seconds(first.blocking.update) == doctest::Approx(once));
   degrees.zero = Zero::weights;
+  degrees.zero_every = ZeroEvery::microbatch;
   const StageCosts third = study(experts_case("1f1b", degrees)).costs.stage[0];
   // The gather of a layer, 0.625 ms, is hidden by another's forward of 1 ms but for the first; in
   // the backward of 2 ms so is the exchange but for the first gather and the last reduce-scatter.
@@ -574,9 +775,11 @@ TEST_CASE("sequence parallelism holds the largest gathered tensor while its coll
 }
 
 TEST_CASE("DDP's buckets are copies of the gradients, Megatron's are views of them") {
-  const auto gradients = [](const char* buckets, Zero zero, int data) {
+  const auto gradients = [](const char* buckets, Zero zero, int data,
+                            ZeroEvery every = ZeroEvery::step) {
     Degrees degrees = degrees_of(1, data, 4);
     degrees.zero = zero;
+    degrees.zero_every = every;
     Case asked = case_of("1f1b", ports(8), degrees);
     asked.ranked = std::make_shared<RankedCluster>(ports(8), degrees, "best", buckets);
     asked.cluster = asked.ranked->ranks();
@@ -586,7 +789,8 @@ TEST_CASE("DDP's buckets are copies of the gradients, Megatron's are views of th
   CHECK(gradients("none", Zero::none, 2) == megabyte * 2);
   CHECK(gradients("ddp", Zero::none, 2) == megabyte * 4);
   CHECK(gradients("ddp", Zero::optimizer, 2) == megabyte * 4);
-  CHECK(gradients("ddp", Zero::weights, 2) == megabyte);
+  CHECK(gradients("ddp", Zero::weights, 2) == megabyte * 4);
+  CHECK(gradients("ddp", Zero::weights, 2, ZeroEvery::microbatch) == megabyte);
   CHECK(gradients("ddp", Zero::none, 1) == megabyte * 2);
 }
 
@@ -641,6 +845,7 @@ TEST_CASE("where there is nothing to exchange, nothing is, and no latency is tak
     CAPTURE(static_cast<int>(level));
     Degrees degrees = degrees_of(1, 2, 2);
     degrees.zero = level;
+    degrees.zero_every = ZeroEvery::microbatch;
     Case asked = case_of("1f1b", ports(4, latency), degrees);
     for (std::size_t l = 4; l < 8; ++l) {  // those of the second stage
       asked.model.layers[l].weights = asked.model.layers[l].gradients = Bytes{};
@@ -657,7 +862,7 @@ TEST_CASE("where there is nothing to exchange, nothing is, and no latency is tak
         ++reductions;
       }
     }
-    CHECK(reductions == (reduces_in_every_backward(level) ? 0 : 1));
+    CHECK(reductions == (reduces_in_every_backward(degrees) ? 0 : 1));
   }
 }
 

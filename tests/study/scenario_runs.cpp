@@ -293,14 +293,17 @@ TEST_CASE("a step of tensor-parallel ranks is as slow as the slowest of their dr
 
 TEST_CASE("replicas that gather weights in every op wait for the slowest of all") {
   const ScenarioRequest jitter = jitter_of("5%", 256);
-  const auto loss = [&](Zero zero) {
-    const Asked made = ask("1f1b", ranked(1, 4, zero));
+  const auto loss = [&](Zero zero, ZeroEvery every = ZeroEvery::microbatch) {
+    SettingRequest request = ranked(1, 4, zero);
+    request.degrees.zero_every = every;
+    const Asked made = ask("1f1b", request);
     const ScenarioSteps steps = scenario_steps(made.asked, made.outcome, jitter);
     return to_seconds(distribution_of(steps.step).mean) / to_seconds(steps.nominal) - 1;
   };
   // E[max of 4] is 5.1 % at each op; without the gathers only whole steps wait.
   CHECK(loss(Zero::weights) > 0.05);
   CHECK(loss(Zero::none) < 0.035);
+  CHECK(loss(Zero::weights, ZeroEvery::step) < 0.035);
 }
 
 TEST_CASE("scenarios that last longer than can be added up are refused") {

@@ -113,7 +113,8 @@ void add_degree_flags(Flags command, CommonFlags& flags) {
 
 void add_layout_flags(Flags command, CommonFlags& flags) {
   add_settings(command, flags,
-               {"order", "precision", "collectives", "sharing", "buckets", "all_pipelines"});
+               {"zero_every", "shard_group", "order", "precision", "collectives", "sharing",
+                "buckets", "all_pipelines"});
 }
 
 void add_budget_flags(Flags command, CommonFlags& flags) {

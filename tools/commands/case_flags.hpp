@@ -64,7 +64,8 @@ void add_output_flags(Flags command, CommonFlags& flags);
 void add_cluster_flags(Flags command, CommonFlags& flags);
 /// --tp, --cp, --ep, --dp, --pp, --zero, --sequence-parallel, and those of add_layout_flags().
 void add_degree_flags(Flags command, CommonFlags& flags);
-/// --order, --precision, --collectives, --sharing, --buckets, --all-pipelines.
+/// --zero-every, --shard-group, --order, --precision, --collectives, --sharing, --buckets,
+/// --all-pipelines.
 void add_layout_flags(Flags command, CommonFlags& flags);
 /// --tokens, --price.
 void add_budget_flags(Flags command, CommonFlags& flags);

@@ -6,6 +6,7 @@
 
 #include "sim/base/errors.hpp"
 #include "sim/base/names.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 
@@ -43,8 +44,58 @@ std::string print(const Degrees& degrees) {
   return text;
 }
 
+namespace {
+
+std::string words_of(const ShardGroup& group) {
+  switch (group.span) {
+    case ShardSpan::all:
+      return "";
+    case ShardSpan::ranks:
+      return fmt::format(" in groups of {}", group.ranks);
+    case ShardSpan::machine:
+      return " within machines";
+    case ShardSpan::domain:
+      return " within NVLink domains";
+  }
+  return "";  // unreachable; g++ wants it
+}
+
+}  // namespace
+
+std::string zero_words(const Degrees& degrees) {
+  if (degrees.zero == Zero::none) return "";
+  const bool each = degrees.pipeline > 1 && reduces_in_every_backward(degrees);
+  return fmt::format("ZeRO {}{}{}", name(degrees.zero), words_of(degrees.shard_group),
+                     each ? " in every micro-batch" : "");
+}
+
 Zero parse_zero(const std::string& text, const std::string& what) {
   return one_of(all_zeros, text, what);
+}
+
+ShardGroup parse_shard_group(const std::string& text, const std::string& what) {
+  if (text == "machine") return {ShardSpan::machine, 0};
+  if (text == "domain") return {ShardSpan::domain, 0};
+  const std::optional<int> ranks = parse_number<int>(text);
+  if (!ranks || *ranks < 1) {
+    throw UsageError(
+        fmt::format("{} is a number of ranks from 1, machine or domain (not \"{}\")", what, text));
+  }
+  return {ShardSpan::ranks, *ranks};
+}
+
+std::string print(const ShardGroup& group) {
+  switch (group.span) {
+    case ShardSpan::all:
+      return "";
+    case ShardSpan::ranks:
+      return fmt::format("{}", group.ranks);
+    case ShardSpan::machine:
+      return "machine";
+    case ShardSpan::domain:
+      return "domain";
+  }
+  return "";  // unreachable; g++ wants it
 }
 
 Sharing parse_sharing(const std::string& text, const std::string& what) {

@@ -15,8 +15,17 @@ Degrees completed(Degrees degrees, int devices);
 /// "tp 8 × dp 4 × pp 2", without the degrees that are 1.
 std::string print(const Degrees& degrees);
 
+/// "ZeRO 3", "ZeRO 3 in groups of 8", beside a pipeline also "ZeRO 3 in every micro-batch"; empty
+/// with none.
+std::string zero_words(const Degrees& degrees);
+
 /// "0" to "3". Throws UsageError, which begins with `what`.
 Zero parse_zero(const std::string& text, const std::string& what);
+
+/// "8", "machine", "domain": ranks that divide state. Throws UsageError, which begins with `what`.
+ShardGroup parse_shard_group(const std::string& text, const std::string& what);
+/// The same text; empty: all ranks.
+std::string print(const ShardGroup& group);
 
 /// "fair". Throws UsageError, which begins with `what`.
 Sharing parse_sharing(const std::string& text, const std::string& what);

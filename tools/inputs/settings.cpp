@@ -244,13 +244,47 @@ constexpr std::array rows{
         .opens = Opens::trace,
         .of = Of::ranks,
         .help =
-            "state divided among data-parallel ranks: 0 none, 1 optimizer, 2 gradients, too, which are then "
-            "reduced in every backward, 3 weights, too (FSDP); default: 0",
+            "state divided among data-parallel ranks: 0 none, 1 optimizer, 2 gradients, too, 3 weights, too "
+            "(FSDP); how often they are exchanged: --zero-every; default: 0",
         .words = "0 1 2 3",
         .set = [](Value value,
                   Asked asked) { asked.degrees.zero = parse_zero(value.text(), value.what); },
         .print = print_zero,
         .searched = true},
+    SettingRow{
+        .key = "zero_every",
+        .group = Group::parallelism,
+        .form = Form::word,
+        .opens = Opens::trace,
+        .of = Of::ranks,
+        .help =
+            "how often --zero 2 and 3 gather weights and reduce gradients: step, which holds both whole, as "
+            "Llama 3 and MegaScale, or microbatch, in every F and B, as FSDP; default: step with --pp above "
+            "1, else microbatch",
+        .words = "step microbatch",
+        .set =
+            [](Value value, Asked asked) {
+              asked.degrees.zero_every = one_of(all_zero_everys, value.text(), value.what);
+            },
+        .print =
+            [](Given given) {
+              const auto every = given.degrees.zero_every;
+              return every ? std::string(name(*every)) : "";
+            }},
+    SettingRow{
+        .key = "shard_group",
+        .group = Group::parallelism,
+        .opens = Opens::cluster,
+        .of = Of::ranks,
+        .help =
+            "ranks that divide what --zero says, of those that hold the same weights: so many neighbours, or "
+            "those of a machine or an NVLink domain; the groups add up gradients once a step (HSDP); default: "
+            "all",
+        .set =
+            [](Value value, Asked asked) {
+              asked.degrees.shard_group = parse_shard_group(value.text(), value.what);
+            },
+        .print = [](Given given) { return print(given.degrees.shard_group); }},
     SettingRow{
         .key = "precision",
         .group = Group::model,

@@ -23,18 +23,10 @@ bool is_pipeline_alone(const Shape& shape) {
 
 // The settings that begin the flags of a candidate. Others that have a text follow in the order of
 // the table.
-constexpr std::array<std::string_view, 12> said_first{"devices",
-                                                      "pp",
-                                                      "tp",
-                                                      "cp",
-                                                      "ep",
-                                                      "dp",
-                                                      "order",
-                                                      "zero",
-                                                      "precision",
-                                                      "sequence_parallel",
-                                                      "microbatch_size",
-                                                      "microbatches"};
+constexpr std::array<std::string_view, 14> said_first{
+    "devices",         "pp",          "tp",         "cp",          "ep",        "dp",
+    "order",           "zero",        "zero_every", "shard_group", "precision", "sequence_parallel",
+    "microbatch_size", "microbatches"};
 
 // The rows of the table that have a text, in the order of the flags.
 std::vector<const SettingRow*> printed_rows() {
@@ -51,6 +43,11 @@ std::vector<const SettingRow*> printed_rows() {
 }
 
 }  // namespace
+
+std::optional<ZeroEvery> every_that_divides(const Degrees& given, int pipeline) {
+  if (given.zero_every || pipeline == 1) return given.zero_every;
+  return ZeroEvery::microbatch;
+}
 
 SettingRequest request_of(const SettingRequest& base, const Candidate& candidate) {
   SettingRequest request = base;

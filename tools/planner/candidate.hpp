@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct Shape {
   int devices() const { return degrees.width() * degrees.pipeline; }
   friend bool operator==(const Shape&, const Shape&) = default;
 };
+
+/// How often ZeRO 2 and 3 exchange so that a rank holds less than with ZeRO 1: as `given` says;
+/// else beside a pipeline in every micro-batch, which is not the default there.
+std::optional<ZeroEvery> every_that_divides(const Degrees& given, int pipeline);
 
 struct Candidate {
   Shape shape;

@@ -227,10 +227,13 @@ class Changes {
 
   void zero_levels() {
     if (from_.shape.degrees.data == 1 || limits_.is_fixed) return;
+    const Degrees& now = from_.shape.degrees;
     for (const Zero level : all_zeros) {
-      if (level <= from_.shape.degrees.zero) continue;
       Candidate other = from_;
-      other.shape.degrees.zero = level;
+      Degrees& degrees = other.shape.degrees;
+      degrees.zero = level;
+      if (level >= Zero::gradients) degrees.zero_every = every_that_divides(now, now.pipeline);
+      if (divided_at_peak(degrees) <= divided_at_peak(now)) continue;
       add(ChangeKind::zero, fmt::format("zero {}", stageline::name(level)), std::move(other));
     }
   }

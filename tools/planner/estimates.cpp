@@ -102,7 +102,7 @@ Estimates::Estimates(const ShapeLoads& loads, const Model& model, const Shape& s
 // Seconds of a gather, or a reduction to parts, of so many bytes among those that hold the same
 // weights: in rings through all the network cards that they have.
 double Estimates::exchange(double bytes) const {
-  const int ranks = degrees_.context * degrees_.data;
+  const int ranks = degrees_.context * degrees_.data / shard_groups(degrees_);
   if (ranks == 1) return 0;
   const bool inside = ranks * degrees_.tensor <= reach_.in_a_machine;
   const int beside = std::clamp(reach_.in_a_machine / degrees_.tensor, 1, ranks);
@@ -146,12 +146,13 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
   double forward = picoseconds(totals_.forward) / devices;
   double backward = picoseconds(totals_.backward + memory.again) / devices;
   // Divided weights are exchanged in every op, divided gradients in every backward.
-  if (degrees_.zero == Zero::weights) {
+  const bool in_every_op = reduces_in_every_backward(degrees_);
+  if (in_every_op && degrees_.zero == Zero::weights) {
     const double gather = exchange(weights_ / devices);
     if (memory.again > 0) backward += std::max(0.0, gather - forward);
     forward = std::max(forward, gather);
     backward = std::max(backward, gather + exchange(gradients_ / devices));
-  } else if (degrees_.zero == Zero::gradients) {
+  } else if (in_every_op) {
     backward = std::max(backward, exchange(gradients_ / devices));
   }
   double waiting = habit.fill * (devices - 1) / chunks;
@@ -175,13 +176,15 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
   double step = (microbatches_ + waiting) * (forward + backward) * uneven +
                 picoseconds(totals_.update) / devices;
   // Reduced while the last backward of the last stage runs.
-  if (degrees_.zero == Zero::gradients) step += exchange(weights_ / devices);
-  if (!reduces_in_every_backward(degrees_.zero)) {
+  if (in_every_op && degrees_.zero == Zero::gradients) step += exchange(weights_ / devices);
+  if (!in_every_op) {
     const double reduced = exchange(gradients_ / devices);
     const double behind = degrees_.zero == Zero::none ? reduced : exchange(weights_ / devices);
     const double whole = degrees_.zero == Zero::none ? 2 * reduced : reduced;
     step += std::max(0.0, whole - backward / chunks);
-    if (degrees_.zero != Zero::none) step += behind;
+    // Weights that stay gathered are gathered beside the first forward.
+    const double hidden = degrees_.zero == Zero::weights ? forward / chunks : 0;
+    if (degrees_.zero != Zero::none) step += std::max(0.0, behind - hidden);
   }
   if (habit.search) step *= takes_long;
   const double need = uneven * (totals_.state * habit.copies + held * memory.stash) / devices +

@@ -29,7 +29,8 @@ struct ShapeKey {
 
   auto tied() const {
     return std::tie(degrees.tensor, degrees.context, degrees.expert, degrees.data, degrees.pipeline,
-                    degrees.order, degrees.zero, degrees.precision.name, degrees.precision.weights,
+                    degrees.order, degrees.zero, degrees.zero_every, degrees.shard_group.span,
+                    degrees.shard_group.ranks, degrees.precision.name, degrees.precision.weights,
                     degrees.precision.gradients, degrees.precision.optimizer, sequence_parallel,
                     microbatch_size);
   }

@@ -118,6 +118,7 @@ Grounds::Found Grounds::of(const Shape& shape) {
 void Grounds::add_gathers(const Shape& shape, ShapeLoads& loads, const Model& model) {
   const Degrees& degrees = shape.degrees;
   if (!device_ || degrees.zero != Zero::weights || degrees.data == 1) return;
+  if (!reduces_in_every_backward(degrees) || degrees.shard_group != ShardGroup{}) return;
   if (degrees.context > 1 || degrees.expert > 1) return;
   std::shared_ptr<Gathers> found;
   {

@@ -82,20 +82,25 @@ std::vector<Candidate> Search::lighter(const FrontPoint& point) const {
   for (const Shape& shape : shapes_) {
     Degrees same = shape.degrees;
     same.zero = degrees.zero;
+    same.zero_every = degrees.zero_every;
+    same.shard_group = degrees.shard_group;
     if (same != degrees) continue;
     if (shape.microbatch_size == here.shape.microbatch_size) add(shape);
-    const bool alike = shape.degrees.zero == degrees.zero &&
-                       shape.sequence_parallel == here.shape.sequence_parallel;
+    const bool alike =
+        shape.degrees == degrees && shape.sequence_parallel == here.shape.sequence_parallel;
     if (!alike || shape.microbatch_size >= here.shape.microbatch_size) continue;
     if (smaller == nullptr || shape.microbatch_size > smaller->microbatch_size) smaller = &shape;
   }
   if (smaller != nullptr) add(*smaller);
-  // ZeRO 2, which the shapes leave out, since it reduces in every backward of a pipeline.
-  const bool any_zero = space.zero.empty() && request_.setting.degrees.zero == Zero::none;
+  // ZeRO 2, which the shapes leave out: it reduces in every backward, or is ZeRO 1.
+  const Degrees& given = request_.setting.degrees;
+  const bool any_zero = space.zero.empty() && given.zero == Zero::none;
   if (any_zero && degrees.data * degrees.context > 1) {
     Shape divided = here.shape;
     divided.degrees.zero = Zero::gradients;
-    add(divided);
+    divided.degrees.shard_group = given.shard_group;
+    divided.degrees.zero_every = every_that_divides(given, degrees.pipeline);
+    if (reduces_in_every_backward(divided.degrees)) add(divided);
   }
   std::vector<Candidate> near;
   const auto set = sets_.find(degrees.pipeline);

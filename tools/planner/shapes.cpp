@@ -170,6 +170,13 @@ class Shapes {
     return {Zero::none, Zero::optimizer, Zero::weights};
   }
 
+  // Beside a pipeline both: once a step is faster, in every micro-batch holds less.
+  std::vector<std::optional<ZeroEvery>> everies(Zero zero, int pipeline) const {
+    if (zero < Zero::gradients) return {std::nullopt};
+    if (given().zero_every || pipeline == 1) return {given().zero_every};
+    return {std::nullopt, ZeroEvery::microbatch};
+  }
+
   std::vector<bool> sequence_parallel(int tensor) const {
     if (space().sequence_parallel) return {*space().sequence_parallel};
     if (request_.setting.sequence_parallel) return {true};
@@ -236,23 +243,32 @@ class Shapes {
     const std::int64_t samples = request_.samples / data;
     for (const int expert : expert_degrees(data * context)) {
       for (const Zero zero : zeros(data * context)) {
-        for (const bool sequence : sequence_parallel(tensor)) {
-          for (const int size : sizes(samples)) {
-            Shape shape;
-            shape.degrees = given();
-            shape.degrees.tensor = tensor;
-            shape.degrees.context = context;
-            shape.degrees.expert = expert;
-            shape.degrees.data = data;
-            shape.degrees.pipeline = pipeline;
-            shape.degrees.zero = zero;
-            shape.sequence_parallel = sequence;
-            shape.microbatch_size = size;
-            shape.microbatches = static_cast<int>(samples / std::max(size, 1));
-            shape.as_ranks = has_tied_weights(ground_.model);
-            shapes_.push_back(shape);
-          }
+        for (const std::optional<ZeroEvery> every : everies(zero, pipeline)) {
+          Degrees degrees = given();
+          degrees.tensor = tensor;
+          degrees.context = context;
+          degrees.expert = expert;
+          degrees.data = data;
+          degrees.pipeline = pipeline;
+          degrees.zero = zero;
+          degrees.zero_every = every;
+          if (zero == Zero::none) degrees.shard_group = {};
+          add_for(degrees, samples);
         }
+      }
+    }
+  }
+
+  void add_for(const Degrees& degrees, std::int64_t samples) {
+    for (const bool sequence : sequence_parallel(degrees.tensor)) {
+      for (const int size : sizes(samples)) {
+        Shape shape;
+        shape.degrees = degrees;
+        shape.sequence_parallel = sequence;
+        shape.microbatch_size = size;
+        shape.microbatches = static_cast<int>(samples / std::max(size, 1));
+        shape.as_ranks = has_tied_weights(ground_.model);
+        shapes_.push_back(shape);
       }
     }
   }

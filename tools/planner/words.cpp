@@ -78,9 +78,8 @@ std::string named(const PlanPoint& point) {
   std::string text = spelled(candidate.spec);
   const std::string degrees = print(candidate.shape.degrees);
   if (!degrees.empty()) text += ", " + degrees;
-  if (candidate.shape.degrees.zero != Zero::none) {
-    text += fmt::format(" with ZeRO {}", name(candidate.shape.degrees.zero));
-  }
+  const std::string zero = zero_words(candidate.shape.degrees);
+  if (!zero.empty()) text += " with " + zero;
   text += fmt::format(", {} micro-batch{}", candidate.shape.microbatches,
                       candidate.shape.microbatches == 1 ? "" : "es");
   if (candidate.shape.microbatch_size > 0) {

@@ -51,8 +51,9 @@ Software software_of(const Point& point) {
                                                          : Software::fsdp_eager;
   }
   if (holds(framework, "bridge") || holds(framework, "megatron-core") ||
-      holds(point.source, "SimuMax") || holds(point.source, "Megatron-Core") || point.context > 1 ||
-      point.expert > 1 || point.config.experts) {
+      holds(framework, "megascale") || holds(point.source, "SimuMax") ||
+      holds(point.source, "Megatron-Core") || point.context > 1 || point.expert > 1 ||
+      point.config.experts) {
     return Software::megatron_core;
   }
   return Software::megatron_2021;
@@ -198,6 +199,14 @@ class QuestionWriter {
       micro_batch_ = each;
       assume(fmt::format("the micro-batch is not printed: all {} sequences of a replica at once",
                          each));
+    } else if (micro_batch_ == 0 && holds(point_.framework, "torchtitan") &&
+               each % point_.pipeline == 0) {
+      // torchtitan/config_manager.py, December 2024: pipeline_parallel_microbatches is by default
+      // the pipeline's degree.
+      micro_batch_ = each / point_.pipeline;
+      assume(fmt::format(
+          "the micro-batch is not printed: {} sequences, as many micro-batches as pipeline ranks",
+          micro_batch_));
     } else if (micro_batch_ == 0) {
       micro_batch_ = 1;
       assume("the micro-batch is not printed: 1 sequence");
@@ -235,6 +244,9 @@ class QuestionWriter {
         assume(
             "each expert is an MLP of two matrices of the width ffn, in every block, and none is shared");
       }
+    }
+    if (holds(lower_case(point_.framework), "megascale")) {
+      assume("no parallel blocks and no sliding window, which MegaScale has");
     }
     if (software_ == Software::megatron_2021 && !point_.framework.empty() &&
         !holds(lower_case(point_.framework), "megatron")) {

@@ -164,7 +164,7 @@ std::optional<Inputs> inputs_of(const Case& asked, const Layout& layout, const C
   inputs.chunks = layout.sequence_chunks;
   if (asked.ranked) {
     const Degrees& degrees = asked.ranked->grid().degrees();
-    if (!reduces_in_every_backward(degrees.zero)) {
+    if (reduces_once(degrees)) {
       inputs.data_ranks = asked.ranked->copies() * degrees.context;
     }
   }

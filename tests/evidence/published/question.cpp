@@ -321,6 +321,32 @@ TEST_CASE("a micro-batch that is not printed is assumed and said") {
   CHECK(question.request.setting.trace.find("attention=flash,fused=yes") != std::string::npos);
 }
 
+TEST_CASE("TorchTitan beside a pipeline has as many micro-batches as the pipeline has ranks") {
+  const auto asked = [](const std::string& framework) {
+    return question_of(point_of(with(pipeline_row(), {{"framework", framework},
+                                                      {"pp", "2"},
+                                                      {"dp", "1"},
+                                                      {"gpus", "2"},
+                                                      {"tp", "1"},
+                                                      {"vp", "1"},
+                                                      {"global_batch", "8"},
+                                                      {"micro_batch", ""}})));
+  };
+  CHECK(asked("torchtitan").request.setting.microbatch_size == 4);
+  CHECK(asked("torchtitan").request.setting.microbatches == 2);
+  CHECK(asked("Megatron-LM").request.setting.microbatch_size == 1);
+}
+
+TEST_CASE("MegaScale has fused attention and reduces in buckets") {
+  const Question question =
+      question_of(point_of(with(pipeline_row(), {{"framework", "MegaScale"}, {"zero", "2"}})));
+  CHECK(question.request.setting.trace.find("attention=flash,fused=yes") != std::string::npos);
+  CHECK(question.request.setting.buckets == "megatron");
+  CHECK(question.request.setting.degrees.zero == Zero::gradients);
+  CHECK_FALSE(question.request.setting.degrees.zero_every.has_value());
+  CHECK(assumes(question, "no parallel blocks"));
+}
+
 TEST_CASE("recomputation is asked by blocks, or of plain attention") {
   const auto asked = [](const std::string& recompute, const std::string& framework) {
     return question_of(

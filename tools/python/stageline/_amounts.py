@@ -114,7 +114,7 @@ def _number(value: Any, name: str) -> Any:
 
 
 _WRITTEN = {"memory": size, "reserve": size, "host_memory": size, "link": link, "host_link": link,
-            "zero": _number, "within": _share}
+            "zero": _number, "shard_group": _number, "within": _share}
 
 
 def _check(value: Any, name: str) -> None:

@@ -232,14 +232,15 @@ Json unanswered(const Case& asked, const std::string& schedule, const std::strin
 
 Json degrees_json(const RankedCluster& ranked) {
   const Degrees& degrees = ranked.grid().degrees();
-  return {{"tp", degrees.tensor},
-          {"cp", degrees.context},
-          {"ep", degrees.expert},
-          {"dp", degrees.data},
-          {"pp", degrees.pipeline},
-          {"order", print_order(degrees.order)},
-          {"zero", std::string(stageline::name(degrees.zero))},
-          {"pipelines_simulated", ranked.replicas()}};
+  Json object{{"tp", degrees.tensor},
+              {"cp", degrees.context},
+              {"ep", degrees.expert},
+              {"dp", degrees.data},
+              {"pp", degrees.pipeline},
+              {"order", print_order(degrees.order)},
+              {"pipelines_simulated", ranked.replicas()}};
+  put_zero(object, degrees);
+  return object;
 }
 
 Json algorithms_json(const std::vector<UsedAlgorithm>& algorithms) {

@@ -1,14 +1,19 @@
 #include "tools/report/json/plan.hpp"
 
 #include "tools/base/json.hpp"
+#include "tools/report/json/row_parts.hpp"
 
 namespace stageline {
 namespace {
 
 Json degrees_json(const Degrees& degrees) {
-  return {{"tp", degrees.tensor},   {"cp", degrees.context},
-          {"ep", degrees.expert},   {"dp", degrees.data},
-          {"pp", degrees.pipeline}, {"zero", std::string(stageline::name(degrees.zero))}};
+  Json object{{"tp", degrees.tensor},
+              {"cp", degrees.context},
+              {"ep", degrees.expert},
+              {"dp", degrees.data},
+              {"pp", degrees.pipeline}};
+  put_zero(object, degrees);
+  return object;
 }
 
 void put(Json& object, const std::string& key, const std::optional<double>& value) {

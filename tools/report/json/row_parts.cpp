@@ -1,6 +1,8 @@
 // Builds the objects inside the rows of a comparison.
 #include "tools/report/json/row_parts.hpp"
 
+#include "tools/inputs/degrees.hpp"
+
 namespace stageline {
 namespace {
 
@@ -25,6 +27,15 @@ struct JsonOfValue {
 };
 
 }  // namespace
+
+void put_zero(Json& object, const Degrees& degrees) {
+  object["zero"] = std::string(name(degrees.zero));
+  if (degrees.zero >= Zero::gradients) {
+    object["zero_every"] = std::string(name(exchanges_every(degrees)));
+  }
+  if (degrees.zero == Zero::none || degrees.shard_group == ShardGroup{}) return;
+  object["shard_group"] = print(degrees.shard_group);
+}
 
 void put_figure(Json& row, const FigureRow& figure, const FigureFacts& facts) {
   if (*figure.key == '\0' || (figure.in_json != nullptr && !figure.in_json(facts))) return;

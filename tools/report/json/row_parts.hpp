@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "sim/degrees.hpp"
 #include "sim/op.hpp"
 #include "tools/base/json.hpp"
 #include "tools/compare/uncertainty.hpp"
@@ -19,6 +20,10 @@ void put_energy(Json& row, const StepEnergy& energy);
 /// Distribution, engine, share of being the best, and what is critical. `distribution` is of
 /// `steps`.
 Json scenarios_json(const ScenarioSteps& steps, const Distribution& distribution, double best);
+
+/// Sets `zero`, with 2 and 3 `zero_every`, and `shard_group` where there are some. The pipeline's
+/// degree must be set.
+void put_zero(Json& object, const Degrees& degrees);
 
 /// As a program spells them.
 Json ops_json(const std::vector<Op>& ops);

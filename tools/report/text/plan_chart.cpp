@@ -30,9 +30,8 @@ double common_limit(const Plan& plan) {
 std::string described_point(const PlanPoint& point, std::size_t place) {
   const Candidate& candidate = point.candidate;
   const Shape& shape = candidate.shape;
-  const std::string zero = shape.degrees.zero == Zero::none
-                               ? ""
-                               : fmt::format(" with ZeRO {}", name(shape.degrees.zero));
+  const std::string divided = zero_words(shape.degrees);
+  const std::string zero = divided.empty() ? "" : " with " + divided;
   const std::string size =
       shape.microbatch_size > 0 ? fmt::format(" × {}", shape.microbatch_size) : "";
   std::string text =

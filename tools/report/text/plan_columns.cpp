@@ -105,9 +105,12 @@ const std::vector<PlanColumn>& plan_columns() {
        "Tensor-parallel ranks, pipeline ranks and data-parallel replicas",
        degrees_cell},
       {{"ZeRO", false, 30},
-       "Level of state that data-parallel ranks divide among them",
+       "Level of state that data-parallel ranks divide among them; each: beside a pipeline, "
+       "exchanged in every micro-batch",
        [](const PlanRow& row) {
-         return std::string(name(row.point->candidate.shape.degrees.zero));
+         const Degrees& degrees = row.point->candidate.shape.degrees;
+         const bool each = degrees.pipeline > 1 && reduces_in_every_backward(degrees);
+         return fmt::format("{}{}", name(degrees.zero), each ? " each" : "");
        },
        nullptr,
        [](const PlanRow& row) { return row.point->candidate.shape.degrees.zero != Zero::none; }},

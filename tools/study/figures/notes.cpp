@@ -237,6 +237,30 @@ std::string copies_note(const Case& asked, const Outcome& outcome) {
       asked.ranked ? "" : ", and the reduction of their gradients is left out (--pp counts it)");
 }
 
+std::string zero_note(const Case& asked) {
+  if (!asked.ranked) return "";
+  const Degrees& degrees = asked.ranked->grid().degrees();
+  const bool is_default = degrees.zero >= Zero::gradients && !degrees.zero_every;
+  if (!is_default || reduces_in_every_backward(degrees)) return "";
+  return fmt::format(
+      "ZeRO {} beside a pipeline: {}gradients are reduced once a step, and held whole until then "
+      "(--zero-every microbatch: in every micro-batch, as FSDP without a pipeline)",
+      name(degrees.zero), degrees.zero == Zero::weights ? "weights are gathered and " : "");
+}
+
+std::string shard_note(const Case& asked) {
+  if (!asked.ranked) return "";
+  const Degrees& degrees = asked.ranked->grid().degrees();
+  if (shard_groups(degrees) == 1) return "";
+  const int experts = ranks_that_divide(degrees, WeightKind::experts);
+  return fmt::format(
+      "ZeRO {} divides state among {} of the {} ranks that hold the same weights{}, and {} groups add "
+      "up their parts of the gradients once a step",
+      name(degrees.zero), degrees.shard_group.ranks, ranks_that_hold(degrees, WeightKind::dense),
+      degrees.expert > 1 ? fmt::format(" (of experts among {})", experts) : "",
+      shard_groups(degrees));
+}
+
 std::vector<std::string> setting_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes{order_note(asked, outcome), cut_note(asked, outcome)};
   if (offloads(asked.offloading)) notes.push_back(offload_note(asked, outcome));
@@ -269,6 +293,8 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
     notes.push_back(std::move(note));
   }
   if (const std::string note = copies_note(asked, outcome); !note.empty()) notes.push_back(note);
+  if (std::string note = zero_note(asked); !note.empty()) notes.push_back(std::move(note));
+  if (std::string note = shard_note(asked); !note.empty()) notes.push_back(std::move(note));
   if (std::string note = offload_note(asked, outcome); !note.empty()) {
     notes.push_back(std::move(note));
   }

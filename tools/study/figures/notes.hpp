@@ -24,6 +24,12 @@ std::string algorithms_note(const Case& asked, const Outcome& outcome);
 /// That tied weights are held by the devices of both their layers; empty where they are held once.
 std::string copies_note(const Case& asked, const Outcome& outcome);
 
+/// That ZeRO 2 and 3 beside a pipeline exchange once a step; empty where that is asked for.
+std::string zero_note(const Case& asked);
+
+/// The shard groups of a case with some; else empty.
+std::string shard_note(const Case& asked);
+
 /// What came of settings that look for something, and which have no effect on this outcome: those
 /// of stream_notes() for commands that do not show the outcome itself.
 std::vector<std::string> setting_notes(const Case& asked, const Outcome& outcome);

@@ -372,13 +372,13 @@ Layout checked_layout(const Case& asked) {
   Layout layout = lay_out(asked);
   // Every chunk would exchange weights or gradients, which neither divides nor hides as its
   // compute.
-  const Zero zero = asked.ranked ? asked.ranked->grid().degrees().zero : Zero::none;
-  if (layout.sequence_chunks > 1 && reduces_in_every_backward(zero)) {
+  const Degrees degrees = asked.ranked ? asked.ranked->grid().degrees() : Degrees{};
+  if (layout.sequence_chunks > 1 && reduces_in_every_backward(degrees)) {
     throw UsageError(fmt::format(
         "{} cuts sequences into {} chunks, and under --zero {} each of them {}, which is not "
-        "priced; take --zero 1, or another schedule",
-        schedule_of(asked), layout.sequence_chunks, name(zero),
-        zero == Zero::weights ? "gathers the weights anew" : "reduces the gradients"));
+        "priced; take --zero-every step, or another schedule",
+        schedule_of(asked), layout.sequence_chunks, name(degrees.zero),
+        degrees.zero == Zero::weights ? "gathers the weights anew" : "reduces the gradients"));
   }
   check(layout.plan.partition, asked.model);
   return layout;
@@ -415,6 +415,7 @@ Time time_alone(const Case& asked, const Program& program, const Partition& part
   Degrees own = asked.ranked->grid().degrees();
   if (own.zero == Zero::none || own.context == 1) return alone(asked.model);
   own.data = 1;
+  own.shard_group.ranks = std::gcd(own.shard_group.ranks, own.context);
   own.expert = std::gcd(own.expert, own.context);  // those that its ranks can hold
   return alone(with_state(asked.model, own));
 }
@@ -485,7 +486,7 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
         "line",
         stated, degrees.data * degrees.context, stated));
   }
-  if (!reduces_in_every_backward(degrees.zero)) {
+  if (reduces_once(degrees)) {
     program.settings.data_ranks = asked.ranked->copies() * degrees.context;
   }
   if (asked.pipelines() == 1) return program;

@@ -93,7 +93,8 @@ class SlowPricer {
   // the same compute at another pace.
   Costs anew(const State& state) const {
     const Degrees* const degrees = asked_.ranked ? &asked_.ranked->grid().degrees() : nullptr;
-    const bool hides = degrees != nullptr && reduces_in_every_backward(degrees->zero);
+    const bool hides = degrees != nullptr &&
+                       (degrees->zero == Zero::weights || reduces_in_every_backward(*degrees));
     if (state.links.empty() && !hides) return at_pace(state, costs_);
     Case changed = asked_;
     Cluster cluster = asked_.ranked ? asked_.ranked->devices() : asked_.cluster;
