@@ -23,11 +23,12 @@ bool is_pipeline_alone(const Shape& shape) {
 
 // The settings that begin the flags of a candidate. Others that have a text follow in the order of
 // the table.
-constexpr std::array<std::string_view, 12> said_first{"devices",
+constexpr std::array<std::string_view, 13> said_first{"devices",
                                                       "pp",
                                                       "tp",
                                                       "cp",
                                                       "ep",
+                                                      "etp",
                                                       "dp",
                                                       "order",
                                                       "zero",

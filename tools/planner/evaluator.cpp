@@ -29,9 +29,9 @@ struct ShapeKey {
 
   auto tied() const {
     return std::tie(degrees.tensor, degrees.context, degrees.expert, degrees.data, degrees.pipeline,
-                    degrees.order, degrees.zero, degrees.precision.name, degrees.precision.weights,
-                    degrees.precision.gradients, degrees.precision.optimizer, sequence_parallel,
-                    microbatch_size);
+                    degrees.expert_tensor, degrees.order, degrees.zero, degrees.precision.name,
+                    degrees.precision.weights, degrees.precision.gradients,
+                    degrees.precision.optimizer, sequence_parallel, microbatch_size);
   }
   friend bool operator<(const ShapeKey& a, const ShapeKey& b) { return a.tied() < b.tied(); }
 };

@@ -107,6 +107,7 @@ class Shapes {
   std::set<int> width_left_;    // numbers of samples a replica that no size divides
   std::set<int> devices_seen_;  // products of degrees that were refused for the number of layers
   bool any_degrees_ = false;
+  bool any_experts_ = false;
   bool any_samples_ = false;
   bool any_size_ = false;  // divides the samples
 
@@ -153,6 +154,12 @@ class Shapes {
     return degrees;
   }
 
+  std::vector<int> expert_tensor_degrees() const {
+    if (!space().expert_tensor.empty()) return space().expert_tensor;
+    return {given().expert_tensor};
+  }
+
+  // Among so many ranks that hold the same part of experts.
   std::vector<int> expert_degrees(int holders) const {
     if (!space().expert.empty()) return space().expert;
     if (given().expert > 1) return {given().expert};
@@ -233,25 +240,37 @@ class Shapes {
   }
 
   void add_for(int tensor, int context, int data, int pipeline) {
-    const std::int64_t samples = request_.samples / data;
-    for (const int expert : expert_degrees(data * context)) {
-      for (const Zero zero : zeros(data * context)) {
-        for (const bool sequence : sequence_parallel(tensor)) {
-          for (const int size : sizes(samples)) {
-            Shape shape;
-            shape.degrees = given();
-            shape.degrees.tensor = tensor;
-            shape.degrees.context = context;
-            shape.degrees.expert = expert;
-            shape.degrees.data = data;
-            shape.degrees.pipeline = pipeline;
-            shape.degrees.zero = zero;
-            shape.sequence_parallel = sequence;
-            shape.microbatch_size = size;
-            shape.microbatches = static_cast<int>(samples / std::max(size, 1));
-            shape.as_ranks = has_tied_weights(ground_.model);
-            shapes_.push_back(shape);
-          }
+    const int width = tensor * context * data;
+    for (const int expert_tensor : expert_tensor_degrees()) {
+      const int shared = expert_tensor > 0 ? expert_tensor : tensor;
+      if (width % shared != 0) continue;
+      any_experts_ = true;
+      for (const int expert : expert_degrees(width / shared)) {
+        Degrees degrees = given();
+        degrees.tensor = tensor;
+        degrees.context = context;
+        degrees.expert = expert;
+        degrees.expert_tensor = expert_tensor;
+        degrees.data = data;
+        degrees.pipeline = pipeline;
+        add_with(degrees);
+      }
+    }
+  }
+
+  void add_with(Degrees degrees) {
+    const std::int64_t samples = request_.samples / degrees.data;
+    for (const Zero zero : zeros(degrees.data * degrees.context)) {
+      degrees.zero = zero;
+      for (const bool sequence : sequence_parallel(degrees.tensor)) {
+        for (const int size : sizes(samples)) {
+          Shape shape;
+          shape.degrees = degrees;
+          shape.sequence_parallel = sequence;
+          shape.microbatch_size = size;
+          shape.microbatches = static_cast<int>(samples / std::max(size, 1));
+          shape.as_ranks = has_tied_weights(ground_.model);
+          shapes_.push_back(shape);
         }
       }
     }
@@ -268,6 +287,11 @@ class Shapes {
           fmt::format("no data-parallel degree that is left divides the {} samples; give --samples "
                       "a multiple, or fix another dp",
                       request_.samples));
+    }
+    if (!any_experts_) {
+      throw UsageError(fmt::format(
+          "no tp × cp × dp that is left is a multiple of etp {}; fix fewer of them, or another etp",
+          fmt::join(expert_tensor_degrees(), " or ")));
     }
     if (any_size_) {
       throw UsageError(fmt::format(

@@ -232,14 +232,16 @@ Json unanswered(const Case& asked, const std::string& schedule, const std::strin
 
 Json degrees_json(const RankedCluster& ranked) {
   const Degrees& degrees = ranked.grid().degrees();
-  return {{"tp", degrees.tensor},
-          {"cp", degrees.context},
-          {"ep", degrees.expert},
-          {"dp", degrees.data},
-          {"pp", degrees.pipeline},
-          {"order", print_order(degrees.order)},
-          {"zero", std::string(stageline::name(degrees.zero))},
-          {"pipelines_simulated", ranked.replicas()}};
+  Json json{{"tp", degrees.tensor},
+            {"cp", degrees.context},
+            {"ep", degrees.expert},
+            {"dp", degrees.data},
+            {"pp", degrees.pipeline},
+            {"order", print_order(degrees.order)},
+            {"zero", std::string(stageline::name(degrees.zero))},
+            {"pipelines_simulated", ranked.replicas()}};
+  if (degrees.folded()) json["etp"] = degrees.expert_tensor;
+  return json;
 }
 
 Json algorithms_json(const std::vector<UsedAlgorithm>& algorithms) {
@@ -278,7 +280,8 @@ void put_blocking(Json& result, const TrainingRates& rates) {
   if (!rates.tokens_per_second && !rates.model_flops) return;
   Json blocking;
   for (std::size_t g = 0; g < rates.blocking.size(); ++g) {
-    blocking[stageline::name(all_dimensions[g])] = rates.blocking[g];
+    const bool own = all_dimensions[g] != Dimension::expert_tensor || rates.blocking[g] > 0;
+    if (own) blocking[stageline::name(all_dimensions[g])] = rates.blocking[g];
   }
   result["blocking_fraction_by_group"] = std::move(blocking);
 }

@@ -6,9 +6,11 @@ namespace stageline {
 namespace {
 
 Json degrees_json(const Degrees& degrees) {
-  return {{"tp", degrees.tensor},   {"cp", degrees.context},
-          {"ep", degrees.expert},   {"dp", degrees.data},
-          {"pp", degrees.pipeline}, {"zero", std::string(stageline::name(degrees.zero))}};
+  Json json{{"tp", degrees.tensor},   {"cp", degrees.context},
+            {"ep", degrees.expert},   {"dp", degrees.data},
+            {"pp", degrees.pipeline}, {"zero", std::string(stageline::name(degrees.zero))}};
+  if (degrees.folded()) json["etp"] = degrees.expert_tensor;
+  return json;
 }
 
 void put(Json& object, const std::string& key, const std::optional<double>& value) {
