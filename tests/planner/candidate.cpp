@@ -142,7 +142,8 @@ TEST_CASE("the command, asked with those flags, says what the evaluator says") {
   }
 }
 
-TEST_CASE("experts are tried with the tensor degree that is fixed, else with that of the rest") {
+TEST_CASE(
+    "experts are tried with the tensor degree that is fixed, else with that of the rest and whole") {
   PlanRequest request;
   request.setting.trace =
       "model:transformer@h100,layers=4,hidden=512,heads=8,seq=256,experts=4,topk=2,batch=1";
@@ -160,7 +161,10 @@ TEST_CASE("experts are tried with the tensor degree that is fixed, else with tha
     return all;
   };
   using Pairs = std::vector<std::pair<int, int>>;
+  CHECK(tried() == Pairs{{1, 0}, {2, 0}, {4, 0}, {2, 1}, {4, 1}, {8, 1}});
+  fix(request.space, "sequence-parallel=no");
   CHECK(tried() == Pairs{{1, 0}, {2, 0}, {4, 0}});
+  fix(request.space, "sequence-parallel=yes");
   fix(request.space, "etp=1|2");
   CHECK(tried() == Pairs{{1, 1}, {2, 1}, {4, 1}, {8, 1}, {1, 2}, {2, 2}, {4, 2}});
   fix(request.space, "etp=3");

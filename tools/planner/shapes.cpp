@@ -154,8 +154,20 @@ class Shapes {
     return degrees;
   }
 
-  std::vector<int> expert_tensor_degrees() const {
+  bool has_experts() const {
+    return std::any_of(ground_.model.layers.begin(), ground_.model.layers.end(),
+                       [](const Layer& layer) { return layer.expert_parameters > 0; });
+  }
+
+  // Whether experts are tried whole, too (etp 1), as Megatron-LM's recipes have them.
+  bool folds() const {
+    return space().expert_tensor.empty() && given().expert_tensor == 0 && ground_.language &&
+           has_experts();
+  }
+
+  std::vector<int> expert_tensor_degrees(int tensor) const {
     if (!space().expert_tensor.empty()) return space().expert_tensor;
+    if (folds() && tensor > 1) return {0, 1};
     return {given().expert_tensor};
   }
 
@@ -163,10 +175,7 @@ class Shapes {
   std::vector<int> expert_degrees(int holders) const {
     if (!space().expert.empty()) return space().expert;
     if (given().expert > 1) return {given().expert};
-    const bool experts =
-        std::any_of(ground_.model.layers.begin(), ground_.model.layers.end(),
-                    [](const Layer& layer) { return layer.expert_parameters > 0; });
-    if (!experts) return {1};
+    if (!has_experts()) return {1};
     return divisors(holders);
   }
 
@@ -241,11 +250,12 @@ class Shapes {
 
   void add_for(int tensor, int context, int data, int pipeline) {
     const int width = tensor * context * data;
-    for (const int expert_tensor : expert_tensor_degrees()) {
+    for (const int expert_tensor : expert_tensor_degrees(tensor)) {
       const int shared = expert_tensor > 0 ? expert_tensor : tensor;
       if (width % shared != 0) continue;
       any_experts_ = true;
       for (const int expert : expert_degrees(width / shared)) {
+        if (folds() && expert_tensor == 1 && expert == 1) continue;  // nothing is won
         Degrees degrees = given();
         degrees.tensor = tensor;
         degrees.context = context;
@@ -263,6 +273,7 @@ class Shapes {
     for (const Zero zero : zeros(degrees.data * degrees.context)) {
       degrees.zero = zero;
       for (const bool sequence : sequence_parallel(degrees.tensor)) {
+        if (folds() && degrees.folded() && !sequence) continue;  // would be refused
         for (const int size : sizes(samples)) {
           Shape shape;
           shape.degrees = degrees;
@@ -291,7 +302,7 @@ class Shapes {
     if (!any_experts_) {
       throw UsageError(fmt::format(
           "no tp × cp × dp that is left is a multiple of etp {}; fix fewer of them, or another etp",
-          fmt::join(expert_tensor_degrees(), " or ")));
+          fmt::join(expert_tensor_degrees(1), " or ")));
     }
     if (any_size_) {
       throw UsageError(fmt::format(
