@@ -80,6 +80,8 @@ void take(const std::string& key, const std::string& value, const std::string& m
     form.sharding.context = parallel_degree(key, value);
   } else if (key == "ep") {
     form.sharding.expert = parallel_degree(key, value);
+  } else if (key == "etp") {
+    form.sharding.expert_tensor = parallel_degree(key, value);
   } else if (key == "sp" && is_known()) {
     form.sharding.sequence = yes_or_no(key, value);
   } else if (key == "dropout" && is_known()) {
@@ -91,10 +93,10 @@ void take(const std::string& key, const std::string& value, const std::string& m
   }
 }
 
-// A degree that the spelling and a flag may both state.
-void unite(int& degree, int asked, std::string_view word, const std::string& spec) {
-  if (asked == 1 || asked == degree) return;
-  if (degree != 1) {
+// A degree that the spelling and a flag may both state, and else is the usual one.
+void unite(int& degree, int asked, std::string_view word, const std::string& spec, int usual = 1) {
+  if (asked == usual || asked == degree) return;
+  if (degree != usual) {
     throw UsageError(
         fmt::format("'{}' says {}={}, and --{} is {}; state it once, or the same twice", spec, word,
                     degree, word, asked));
@@ -107,6 +109,8 @@ void unite(Sharding& own, const Sharding& asked, const std::string& spec) {
   unite(own.tensor, asked.tensor, "tp", spec);
   unite(own.context, asked.context, "cp", spec);
   unite(own.expert, asked.expert, "ep", spec);
+  unite(own.expert_tensor, asked.expert_tensor, "etp", spec, 0);
+  if (!own.folded()) own.expert_tensor = 0;
   own.sequence = own.sequence || asked.sequence;
 }
 

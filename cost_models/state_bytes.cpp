@@ -208,8 +208,8 @@ Bytes part_of_kind(const Layer& layer, Bytes bytes, WeightKind kind) {
 }
 
 int ranks_that_hold(const Degrees& degrees, WeightKind kind) {
-  const int ranks = degrees.data * degrees.context;
-  return kind == WeightKind::experts ? std::max(1, ranks / degrees.expert) : ranks;
+  if (kind == WeightKind::experts) return std::max(1, degrees.width() / degrees.expert_width());
+  return degrees.data * degrees.context;
 }
 
 int ranks_that_divide(const Degrees& degrees, WeightKind kind) {
@@ -227,7 +227,9 @@ StateBytes state_bytes(std::int64_t parameters, const Precision& precision, Zero
 
 Model with_state(Model model, const Degrees& degrees) {
   if (!model.bytes_known) return model;
-  const int ranks = ranks_that_divide(degrees, WeightKind::dense);
+  const bool dense = ranks_that_divide(degrees, WeightKind::dense) > 1;
+  const bool experts = ranks_that_divide(degrees, WeightKind::experts) > 1;
+  const WeightKind gathered = dense ? WeightKind::all : WeightKind::experts;
   const std::vector<StateBytes> whole = whole_states(model, degrees.precision);
   const double each = bytes_per_parameter(model);
   const double rate = update_rate(model);
@@ -242,7 +244,7 @@ Model with_state(Model model, const Degrees& degrees) {
     layer.weights = part.weights;
     layer.gradients = part.gradients;
     layer.optimizer_state = part.optimizer;
-    if (ranks == 1) continue;
+    if (!dense && !experts) continue;
     if (divided.optimizer) {
       const Time whole_update = layer.update;
       layer.update = part_of_update(layer, held, rate, degrees);
@@ -253,12 +255,15 @@ Model with_state(Model model, const Degrees& degrees) {
     }
     Bytes forward{};
     Bytes backward{};
+    const auto of_kinds = [&](std::size_t at, Bytes StateBytes::*bytes) {
+      return part_of_kind(model.layers[at], whole[at].*bytes, gathered);
+    };
     if (divided.weights) {
-      forward = backward = whole[i].weights;
-      if (i + 1 < whole.size()) add_bytes(forward, whole[i + 1].weights);
-      if (i > 0) add_bytes(backward, whole[i - 1].weights);
+      forward = backward = of_kinds(i, &StateBytes::weights);
+      if (i + 1 < whole.size()) add_bytes(forward, of_kinds(i + 1, &StateBytes::weights));
+      if (i > 0) add_bytes(backward, of_kinds(i - 1, &StateBytes::weights));
     }
-    if (divided.gradients) add_bytes(backward, whole[i].gradients);
+    if (divided.gradients) add_bytes(backward, of_kinds(i, &StateBytes::gradients));
     add_gathered(layer, forward, backward);
   }
   return model;

@@ -42,13 +42,13 @@ struct StateBytes {
 enum class WeightKind : std::uint8_t {
   all,
   dense,   // on every data- and context-parallel rank
-  experts  // divided among expert-parallel ranks: on one of every Degrees::expert of those
+  experts  // divided among expert-parallel ranks, by a tensor degree of their own
 };
 /// The part of a layer's weights, or of its gradients, that is of that kind: in proportion to the
 /// parameters.
 Bytes part_of_kind(const Layer& layer, Bytes bytes, WeightKind kind);
-/// The ranks of a pipeline rank and a tensor-parallel rank that hold the same weights: data ·
-/// context, of experts data · context / expert (Megatron-LM's expert data parallelism).
+/// The devices of a pipeline rank that hold the same weights: data · context, of experts tensor ·
+/// context · data / (expert · their tensor degree) (Megatron-LM's expert data parallelism).
 int ranks_that_hold(const Degrees& degrees, WeightKind kind);
 
 /// Those of them that divide state under ZeRO, a shard group: of experts, as many of the group's
@@ -62,7 +62,7 @@ int ranks_that_divide(const Degrees& degrees, WeightKind kind);
 StateBytes state_bytes(std::int64_t parameters, const Precision& precision, Zero zero, int ranks);
 
 /// The model as one rank of the degrees holds it. Gradients are reduced among data · context ranks,
-/// those of experts among data · context / expert, and ZeRO divides by as many, as in Megatron-LM,
+/// those of experts among ranks_that_hold() them, and ZeRO divides by as many, as in Megatron-LM,
 /// or by the ranks of a shard group.
 ///   * With a precision, weights, gradients and optimizer state are those of the recipe. Weights
 ///     that are another layer's are as many as their bytes say at the bytes a parameter of the

@@ -53,14 +53,16 @@ struct ShardGroup {
   friend bool operator==(const ShardGroup&, const ShardGroup&) = default;
 };
 
-/// The ranks of a run. Their product is the number of devices; but expert parallelism divides the
-/// context- and data-parallel ranks, and does not count.
+/// The ranks of a run. Their product is the number of devices; but expert parallelism, and the
+/// tensor parallelism of experts, divide the tensor-, context- and data-parallel ranks of a
+/// pipeline rank once more, and do not count.
 struct Degrees {
   int tensor = 1;
   int context = 1;
   int expert = 1;
   int data = 1;
-  int pipeline = 0;  // 0: the number of devices over the others
+  int pipeline = 0;       // 0: the number of devices over the others
+  int expert_tensor = 0;  // ranks that share each expert; 0: as many as `tensor`
   /// The nesting of the ranks on the devices, from the fastest to the slowest.
   std::array<Dimension, 5> order{Dimension::tensor, Dimension::context, Dimension::expert,
                                  Dimension::data, Dimension::pipeline};
@@ -71,9 +73,14 @@ struct Degrees {
 
   /// Devices that do the work of one pipeline rank.
   int width() const { return tensor * context * data; }
+  int expert_tensor_ranks() const { return expert_tensor > 0 ? expert_tensor : tensor; }
+  /// Whether experts are divided by another tensor degree than the rest.
+  bool folded() const { return expert_tensor_ranks() != tensor; }
+  /// Devices that hold one copy of all experts of a layer.
+  int expert_width() const { return expert * expert_tensor_ranks(); }
   /// Whether there is nothing beside the pipeline.
   bool plain() const {
-    return width() == 1 && expert == 1 && pipeline == 0 && zero == Zero::none &&
+    return width() == 1 && expert == 1 && !folded() && pipeline == 0 && zero == Zero::none &&
            precision.name.empty();
   }
   friend bool operator==(const Degrees&, const Degrees&) = default;

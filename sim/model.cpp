@@ -51,6 +51,8 @@ std::string_view name(Dimension dimension) {
       return "dp";
     case Dimension::pipeline:
       return "pp";
+    case Dimension::expert_tensor:
+      return "etp";
   }
   return "";
 }

@@ -27,10 +27,15 @@ inline constexpr std::array all_collective_kinds{
 std::string_view name(CollectiveKind kind);
 
 /// A kind of parallelism, with a group of ranks of its own.
-enum class Dimension : std::uint8_t { tensor, context, expert, data, pipeline };
-inline constexpr std::array all_dimensions{Dimension::tensor, Dimension::context, Dimension::expert,
-                                           Dimension::data, Dimension::pipeline};
-/// "tp", "cp", "ep", "dp", "pp".
+enum class Dimension : std::uint8_t { tensor, context, expert, data, pipeline, expert_tensor };
+/// Those that nest the ranks on the devices.
+inline constexpr std::array nested_dimensions{
+    Dimension::tensor, Dimension::context, Dimension::expert, Dimension::data, Dimension::pipeline};
+/// Those, and the tensor parallelism of experts alone, whose groups are among the same devices.
+inline constexpr std::array all_dimensions{Dimension::tensor,   Dimension::context,
+                                           Dimension::expert,   Dimension::data,
+                                           Dimension::pipeline, Dimension::expert_tensor};
+/// "tp", "cp", "ep", "dp", "pp", "etp".
 std::string_view name(Dimension dimension);
 
 /// A collective of a layer, for one micro-batch: blocking, part of F, I or W.
@@ -143,6 +148,11 @@ struct Sharding {
   int context = 1;
   int expert = 1;
   bool sequence = false;  // norms and dropouts divided by the tensor degree, too
+  int expert_tensor = 0;  // ranks that share each expert; 0: as many as `tensor`
+
+  int expert_tensor_ranks() const { return expert_tensor > 0 ? expert_tensor : tensor; }
+  /// Whether experts are divided by another tensor degree than the rest.
+  bool folded() const { return expert_tensor_ranks() != tensor; }
   friend bool operator==(const Sharding&, const Sharding&) = default;
 };
 

@@ -12,13 +12,16 @@
 namespace stageline {
 namespace {
 
-// The largest tensor that sequence parallelism gathers among the tensor-parallel ranks of a stage.
+// The largest tensor that sequence parallelism gathers among the tensor-parallel ranks of a stage,
+// or that the ranks which share an expert gather.
 void add_buffers(Costs& costs, const Model& model, const Partition& partition) {
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     Bytes& buffer = nth(costs.stage, partition.stage_of[l]).communication_buffer;
     for (const LayerCollective& collective : model.layers[l].collectives) {
       if (collective.kind != CollectiveKind::all_gather) continue;
-      if (collective.group == Dimension::tensor) buffer = std::max(buffer, collective.bytes);
+      const bool tensor =
+          collective.group == Dimension::tensor || collective.group == Dimension::expert_tensor;
+      if (tensor) buffer = std::max(buffer, collective.bytes);
     }
   }
 }

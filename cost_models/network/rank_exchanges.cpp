@@ -44,11 +44,6 @@ bool states_gradients(const Model& model) {
                      [](const Layer& one) { return one.gradients > Bytes{}; });
 }
 
-bool is_replicated(const Placement& placement) {
-  return std::any_of(placement.stage.begin(), placement.stage.end(),
-                     [](const StagePlace& place) { return place.replicas.size() > 1; });
-}
-
 Time backward_time(const Model& model, const Partition& partition, int stage) {
   Time sum{};
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
@@ -105,11 +100,20 @@ CollectiveCosts one_behind_the_other(const std::vector<CollectiveCosts>& parts) 
 
 // The weights that are exchanged among ranks of their own.
 std::vector<WeightKind> RankedCluster::kinds_in(const Model& model) const {
-  const bool experts = grid_.degrees().expert > 1 &&
+  const Degrees& degrees = grid_.degrees();
+  const bool experts = (degrees.expert > 1 || degrees.folded()) &&
                        std::any_of(model.layers.begin(), model.layers.end(),
                                    [](const Layer& layer) { return layer.expert_parameters > 0; });
   if (!experts) return {WeightKind::all};
   return {WeightKind::dense, WeightKind::experts};
+}
+
+// How many ranks hold the same weights of the stage.
+int RankedCluster::holders_of(const StagePlace& place, WeightKind weights) const {
+  const Degrees& degrees = grid_.degrees();
+  const int dense = static_cast<int>(place.replicas.size()) * degrees.context * copies();
+  if (weights != WeightKind::experts) return dense;
+  return std::max(1, dense * degrees.tensor / degrees.expert_width());
 }
 
 // A collective among ranks that hold the same weights of the stage: all, or where there are shard
@@ -120,7 +124,7 @@ CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
   const Degrees& degrees = grid_.degrees();
   const bool experts = weights == WeightKind::experts;
   Collective collective{kind, bytes, {}, Dimension::data};
-  for (int t = 0; t < degrees.tensor; ++t) {
+  for (int t = 0; t < (experts ? degrees.expert_tensor_ranks() : degrees.tensor); ++t) {
     for (int e = 0; e < (experts ? degrees.expert : 1); ++e) {
       std::map<int, std::vector<int>> holders;  // by pipeline rank
       for (const int device : place.replicas) {
@@ -203,12 +207,17 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& undivided, const Pa
                                   const Placement& placement,
                                   const std::vector<StageRecomputation>& rebuilt) {
   const Degrees& degrees = grid_.degrees();
-  if (degrees.context * copies() == 1 && !is_replicated(placement)) return;
+  const std::vector<WeightKind> kinds = kinds_in(undivided);
+  const auto is_alone = [&](const StagePlace& place) {
+    return std::all_of(kinds.begin(), kinds.end(),
+                       [&](WeightKind kind) { return holders_of(place, kind) == 1; });
+  };
+  if (std::all_of(placement.stage.begin(), placement.stage.end(), is_alone)) return;
   const Model model = as_run(costs, undivided, partition, placement);
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     const StagePlace& place = placement.stage[s];
     const int here = static_cast<int>(place.replicas.size());
-    if (here * degrees.context * copies() == 1) continue;
+    if (is_alone(place)) continue;
     StageCosts& stage = costs.stage[s];
     if (reduces_in_every_backward(degrees)) {
       add_gathers(stage, units_of(model, partition, static_cast<int>(s), place),
@@ -218,7 +227,8 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& undivided, const Pa
     if (reduces_once(degrees)) {
       stage.reduction = overlapped(model, partition, static_cast<int>(s), place);
     }
-    for (const WeightKind kind : kinds_in(model)) {
+    for (const WeightKind kind : kinds) {
+      if (kind == WeightKind::dense && holders_of(place, kind) == 1) continue;
       const StageBytes bytes = bytes_of(model, partition, static_cast<int>(s), kind);
       for (const StateExchange& exchange : exchanges_of(degrees, bytes, kind)) {
         if (exchange.when != ExchangeTime::update) continue;
@@ -241,7 +251,7 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& undivided, const Pa
 CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& partition, int stage,
                                           const StagePlace& place) {
   const Degrees& degrees = grid_.degrees();
-  const int ranks = static_cast<int>(place.replicas.size()) * degrees.context * copies();
+  const int ranks = holders_of(place, WeightKind::dense);
   const double gradient_bytes = degrees.precision.name.empty() ? 4 : degrees.precision.gradients;
   const BucketRule& rule = find_bucket_rule(buckets_);
   const BucketLimits limits = bucket_limits(rule, ranks, gradient_bytes, stage == 0);
@@ -250,7 +260,8 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
   for (const WeightKind kind : kinds_in(model)) {
     const StageBytes bytes = bytes_of(model, partition, stage, kind);
     const bool experts = kind == WeightKind::experts;
-    if (experts && (bytes.gradients == Bytes{} || ranks == degrees.expert)) continue;
+    if (experts && bytes.gradients == Bytes{}) continue;
+    if (holders_of(place, kind) == 1) continue;
     for (const StateExchange& exchange : exchanges_of(degrees, bytes, kind)) {
       if (exchange.when != ExchangeTime::last_backward) continue;
       const CollectiveCosts& part = parts.emplace_back(
@@ -265,6 +276,7 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
       reduced.push_back({std::move(filled), part.setup, part.route.bandwidth});
     }
   }
+  if (parts.empty()) return {};
   CollectiveCosts whole = one_behind_the_other(parts);
   if (whole.bytes == Bytes{} && states_gradients(model)) return {};
   Time in_a_row{};  // all buckets

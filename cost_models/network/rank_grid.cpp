@@ -21,7 +21,8 @@ int degree_of(const Degrees& degrees, Dimension dimension) {
     case Dimension::context:
       return degrees.context;
     case Dimension::expert:
-      return 1;  // among the data- and context-parallel ranks
+    case Dimension::expert_tensor:
+      return 1;  // among the devices of the others
     case Dimension::data:
       return degrees.data;
     case Dimension::pipeline:
@@ -30,19 +31,19 @@ int degree_of(const Degrees& degrees, Dimension dimension) {
   return 1;
 }
 
-void check_degrees(const Degrees& degrees) {
-  const std::pair<std::string_view, int> all[] = {{"--tp", degrees.tensor},
-                                                  {"--cp", degrees.context},
-                                                  {"--ep", degrees.expert},
-                                                  {"--dp", degrees.data},
-                                                  {"--pp", degrees.pipeline}};
-  for (const auto& [flag, degree] : all) {
-    if (degree < 1) {
-      throw UsageError(fmt::format("{} is a whole number from 1 (it is {})", flag, degree));
-    }
+// The largest degree up to the given one, so many of which fill the devices of a pipeline rank.
+int nearest_expert_degree(int asked, std::int64_t parts) {
+  for (int degree = asked; degree > 1; --degree) {
+    if (parts % degree == 0) return degree;
   }
-  check_product(degrees);
-  if (std::int64_t{degrees.data} * degrees.context % degrees.expert != 0) {
+  return 1;
+}
+
+void check_experts(const Degrees& degrees) {
+  const int shared = degrees.expert_tensor_ranks();
+  const std::int64_t width = degrees.width();
+  if (!degrees.folded() && degrees.tensor == 1) {
+    if (width % degrees.expert == 0) return;
     const bool context = degrees.context > 1;
     throw UsageError(fmt::format(
         "--ep {} does not divide --dp {}{}: experts are spread over the data-parallel{} ranks; make "
@@ -50,6 +51,32 @@ void check_degrees(const Degrees& degrees) {
         degrees.expert, degrees.data, context ? fmt::format(" × --cp {}", degrees.context) : "",
         context ? " and context-parallel" : ""));
   }
+  const std::int64_t together = std::int64_t{degrees.expert} * shared;
+  if (width % together == 0) return;
+  std::string hint = "--etp 1";
+  if (shared == 1 || width % degrees.expert != 0) {
+    hint = width % shared == 0
+               ? fmt::format("--ep {}", nearest_expert_degree(degrees.expert, width / shared))
+               : fmt::format("--etp 1 --ep {}", nearest_expert_degree(degrees.expert, width));
+  }
+  throw UsageError(fmt::format(
+      "--ep {} × --etp {} = {} does not divide --tp {} × --cp {} × --dp {} = {}; give {}",
+      degrees.expert, shared, together, degrees.tensor, degrees.context, degrees.data, width,
+      hint));
+}
+
+void check_degrees(const Degrees& degrees) {
+  const std::pair<std::string_view, int> all[] = {
+      {"--tp", degrees.tensor}, {"--cp", degrees.context},
+      {"--ep", degrees.expert}, {"--etp", degrees.expert_tensor == 0 ? 1 : degrees.expert_tensor},
+      {"--dp", degrees.data},   {"--pp", degrees.pipeline}};
+  for (const auto& [flag, degree] : all) {
+    if (degree < 1) {
+      throw UsageError(fmt::format("{} is a whole number from 1 (it is {})", flag, degree));
+    }
+  }
+  check_product(degrees);
+  check_experts(degrees);
 }
 
 // There are as many groups of experts.
@@ -110,11 +137,31 @@ GridPlace RankGrid::place_among_holders(int position, int pipeline, int tensor) 
              : GridPlace{tensor, position / degrees_.data, position % degrees_.data, pipeline};
 }
 
+// By its position among the devices of a pipeline rank, as their experts are nested: those that
+// share one are neighbours.
+GridPlace RankGrid::place_among_experts(int position, int pipeline) const {
+  if (!degrees_.folded()) {
+    return place_among_holders(position / degrees_.tensor, pipeline, position % degrees_.tensor);
+  }
+  GridPlace place;
+  place.pipeline = pipeline;
+  for (const Dimension dimension : degrees_.order) {
+    int* const rank = dimension == Dimension::tensor    ? &place.tensor
+                      : dimension == Dimension::context ? &place.context
+                      : dimension == Dimension::data    ? &place.data
+                                                        : nullptr;
+    if (rank == nullptr) continue;
+    *rank = position % degree_of(degrees_, dimension);
+    position /= degree_of(degrees_, dimension);
+  }
+  return place;
+}
+
 std::vector<int> RankGrid::expert_holders(int pipeline, int tensor, int expert, int data) const {
   std::vector<int> found;
-  for (int position = expert; position < degrees_.data * degrees_.context;
-       position += degrees_.expert) {
-    const GridPlace place = place_among_holders(position, pipeline, tensor);
+  for (int at = tensor + expert * degrees_.expert_tensor_ranks(); at < degrees_.width();
+       at += degrees_.expert_width()) {
+    const GridPlace place = place_among_experts(at, pipeline);
     if (data < 0 || data == place.data) found.push_back(device(place));
   }
   return found;
@@ -153,15 +200,22 @@ std::vector<std::vector<int>> RankGrid::groups(Dimension dimension, int pipeline
       }
       break;
     case Dimension::expert:
-      for (int at = 0; at < degrees_.data * degrees_.context; at += degrees_.expert) {
-        for (int t = 0; t < degrees_.tensor; ++t) {
+    case Dimension::expert_tensor: {
+      const int shared = degrees_.expert_tensor_ranks();
+      const bool same_part = dimension == Dimension::expert;
+      const int ranks = same_part ? degrees_.expert : shared;
+      const int apart = same_part ? shared : 1;
+      const int block = ranks * apart;
+      for (int at = 0; at < degrees_.width(); at += block) {
+        for (int first_rank = at; first_rank < at + apart; ++first_rank) {
           std::vector<int>& group = all.emplace_back();
-          for (int e = 0; e < degrees_.expert; ++e) {
-            group.push_back(device(place_among_holders(at + e, pipeline, t)));
+          for (int r = 0; r < ranks; ++r) {
+            group.push_back(device(place_among_experts(first_rank + r * apart, pipeline)));
           }
         }
       }
       break;
+    }
     case Dimension::data:
       for (int t = 0; t < degrees_.tensor; ++t) all.push_back(holders(pipeline, t, data));
       break;
@@ -183,7 +237,7 @@ std::array<Dimension, 5> parse_order(std::string_view text) {
   std::vector<Dimension> named;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find('-', at), text.size());
-    named.push_back(one_of(all_dimensions, std::string(text.substr(at, end - at)), "--order"));
+    named.push_back(one_of(nested_dimensions, std::string(text.substr(at, end - at)), "--order"));
     at = end + 1;
   }
   if (std::find(named.begin(), named.end(), Dimension::expert) == named.end()) {
@@ -191,7 +245,7 @@ std::array<Dimension, 5> parse_order(std::string_view text) {
     named.insert(data, Dimension::expert);
   }
   std::array<Dimension, 5> order{};
-  for (const Dimension dimension : all_dimensions) {
+  for (const Dimension dimension : nested_dimensions) {
     const auto times = std::count(named.begin(), named.end(), dimension);
     if (times != 1) {
       throw UsageError(fmt::format(

@@ -20,21 +20,24 @@ struct GridPlace {
 /// Numbers the devices of a run as Megatron does: the first dimension of Degrees::order varies
 /// fastest.
 ///
-/// Expert parallelism divides the context- and data-parallel ranks of a pipeline rank and a
-/// tensor-parallel rank, in the order of their devices: `expert` neighbours share a layer's experts
-/// among them, and every expert-th holds the same ones.
+/// Expert parallelism divides all devices of a pipeline rank once more, in their order: etp
+/// neighbours share each expert, `expert` such neighbours share a layer's experts, and those that
+/// many devices apart hold the same ones.
 ///
-///     cp 2, dp 4, ep 4   devices of one tensor-parallel rank   0 1 2 3 | 4 5 6 7
-///     expert-parallel group                                   0 0 0 0 | 1 1 1 1
-///     experts held                                            a b c d | a b c d
+///     tp 2, dp 4, ep 4          devices   0 1 2 3 4 5 6 7
+///     etp 2 (as tp)   expert-parallel groups   0 1 0 1 0 1 0 1
+///                     experts held             a a b b c c d d    halves
+///     etp 1           expert-parallel groups   0 0 0 0 1 1 1 1
+///                     experts held             a b c d a b c d
 ///
 /// So Megatron-LM's second RankGenerator nests them, which has no context-parallel ranks of its
-/// own (megatron/core/parallel_state.py, initialize_model_parallel).
+/// own (megatron/core/parallel_state.py, initialize_model_parallel). Where etp is tp, the ranks
+/// that share an expert are the tensor-parallel group in every order of dimensions.
 class RankGrid {
  public:
-  /// `degrees.pipeline` must be set. Throws UsageError where a degree is below 1, or the expert
-  /// degree does not divide the product of the data- and the context-parallel one, or the ranks of
-  /// a shard group do not.
+  /// `degrees.pipeline` must be set. Throws UsageError where a degree is below 1, or ep × etp does
+  /// not divide tp × cp × dp, or, where etp is tp, ep does not divide cp × dp, or the ranks of a
+  /// shard group do not divide those that hold the same weights.
   explicit RankGrid(const Degrees& degrees);
 
   /// The number of devices.
@@ -43,15 +46,17 @@ class RankGrid {
 
   /// The groups of one dimension at a pipeline rank: of all replicas, or of replica `data` alone
   /// where that is not -1. Each is in the order of its ranks. A data-parallel group includes the
-  /// context-parallel ranks, which hold the same weights. Expert-parallel groups are always those
-  /// of all replicas, which they may span.
+  /// context-parallel ranks, which hold the same weights. The groups of experts (ep, etp) are
+  /// always those of all replicas, which they may span.
   std::vector<std::vector<int>> groups(Dimension dimension, int pipeline, int data = -1) const;
 
   /// The devices of a pipeline rank that hold its tensor-parallel part `tensor`: of all replicas,
   /// or of replica `data` alone where that is not -1.
   std::vector<int> holders(int pipeline, int tensor, int data = -1) const;
 
-  /// Those of holders() that hold the experts of expert-parallel rank `expert`.
+  /// The devices of a pipeline rank that hold part `tensor` (of etp) of the experts of
+  /// expert-parallel rank `expert`: of all replicas, or of replica `data` alone where that is not
+  /// -1.
   std::vector<int> expert_holders(int pipeline, int tensor, int expert, int data = -1) const;
 
   /// The shard groups of all ranks of a pipeline rank that hold the same weights, of holders() or
@@ -62,6 +67,7 @@ class RankGrid {
 
  private:
   GridPlace place_among_holders(int position, int pipeline, int tensor) const;
+  GridPlace place_among_experts(int position, int pipeline) const;
 
   Degrees degrees_;
   int stride_[5] = {};  // by Dimension

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_models/buckets.hpp"
+#include "cost_models/state_bytes.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/checked.hpp"
@@ -70,6 +71,12 @@ std::shared_ptr<RankedCluster> RankedCluster::on(Cluster cluster) const {
 PipelineRank RankedCluster::rank_of(int device) const {
   const int pipelines = grid_.degrees().pipeline;
   return {device % pipelines, replicas_ == 1 ? -1 : device / pipelines};
+}
+
+int RankedCluster::data_ranks() const {
+  const Degrees& degrees = grid_.degrees();
+  const int dense = copies() * degrees.context;
+  return dense > 1 || degrees.data > 1 ? dense : ranks_that_hold(degrees, WeightKind::experts);
 }
 
 int RankedCluster::device_at(int pipeline, int data) const {

@@ -66,6 +66,9 @@ class RankedCluster {
   int replicas() const { return replicas_; }
   /// The pipelines that each simulated one represents.
   int copies() const { return grid_.degrees().data / replicas_; }
+  /// The ranks that reduce gradients with a simulated one, and have no stages of their own in its
+  /// program: data- and context-parallel ones; of a lone rank those that hold the same experts.
+  int data_ranks() const;
   /// Whether replicas are alike but for what they share their links with. One that stands for all
   /// of them has the fullest links of every hop.
   bool shares_unequally() const { return uneven_; }
@@ -135,6 +138,7 @@ class RankedCluster {
   void add_first_gathers(Costs& costs, const Model& model, const Partition& partition,
                          const Placement& placement);
   std::vector<WeightKind> kinds_in(const Model& model) const;
+  int holders_of(const StagePlace& place, WeightKind weights) const;
   CollectiveCosts among_holders(CollectiveKind kind, Bytes bytes, const StagePlace& place,
                                 WeightKind weights, Among among);
   void add_groups(const std::map<int, std::vector<int>>& holders, Among among,

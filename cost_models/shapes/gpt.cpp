@@ -86,6 +86,10 @@ GptSize size_of(const ShapeOptions& options, const TrainingForm& form) {
     throw UsageError(fmt::format("gpt has no experts that ep {} could divide; leave ep at 1",
                                  form.sharding.expert));
   }
+  if (form.sharding.folded()) {
+    throw UsageError(fmt::format("gpt has no experts that etp {} could divide; leave etp out",
+                                 form.sharding.expert_tensor));
+  }
   check_multiple("heads", z.heads, "tp", z.tensor);  // and so hidden and the MLP's width are
   const std::int64_t step = vocabulary_padding * z.tensor;
   check_multiple("vocab", z.vocab, "tp", z.tensor,

@@ -56,8 +56,10 @@ const Entry& entry(const std::string& name) {
   }
   const Sharding& s = form.sharding;
   throw UsageError(fmt::format(
-      "model {} cannot be divided by tp {}, cp {}, ep {}{}: among built-in models only {} can; take a trace measured on one rank, or leave the degrees at 1",
-      name, s.tensor, s.context, s.expert, form.dropout ? " or have dropout" : "", with));
+      "model {} cannot be divided by tp {}, cp {}, ep {}{}{}: among built-in models only {} can; take a trace measured on one rank, or leave the degrees at 1",
+      name, s.tensor, s.context, s.expert,
+      s.folded() ? fmt::format(", etp {}", s.expert_tensor) : "",
+      form.dropout ? " or have dropout" : "", with));
 }
 
 }  // namespace

@@ -5,8 +5,9 @@
 //
 // The products of a rank's experts are one grouped kernel each: as many products side by side as
 // it has experts, on equally many rows. A rank of an expert-parallel group gets rows from all of
-// the group's tokens, as many as it has itself in the mean, and more by the form's imbalance. It
-// sorts by expert what it receives, unless it has one expert.
+// the group's tokens, as many as it has itself in the mean (and as those that share its experts
+// have), and more by the form's imbalance. It sorts by expert what it receives, unless it has one
+// expert.
 #include "cost_models/transformers/passes.hpp"
 
 namespace stageline {
@@ -41,7 +42,8 @@ void add_experts(LayerKernels& passes, const TransformerConfig& config, const La
   const double permuted =
       sizes.bytes(experts.permuted_tokens * (1 + experts.chosen) * sizes.hidden);
   const double sorted = sizes.bytes(2 * experts.routed_rows * sizes.hidden);
-  const bool sorts = sizes.expert > 1 && experts.local > 1;
+  const bool receives = sizes.dispatches() && sizes.expert * sizes.expert_tensor > 1;
+  const bool sorts = receives && experts.local > 1;
   add_linear(passes, "router", sizes.norm_tokens, experts.count, sizes.hidden);
   add_elementwise(passes, "routing", single_bytes * logits, {routing_passes, routing_passes});
   add_moved(passes, "permute", permuted);

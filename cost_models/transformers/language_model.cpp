@@ -49,12 +49,22 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
   }
   if (dense) check_multiple(config, "ffn", config.ffn, "tp", tensor);
   if (routed) {
-    check_multiple(config, "expert_ffn", config.experts->ffn, "tp", tensor);
+    check_multiple(config, "expert_ffn", config.experts->ffn, form.sharding.folded() ? "etp" : "tp",
+                   form.sharding.expert_tensor_ranks());
     check_multiple(config, "shared_ffn", config.experts->shared_ffn, "tp", tensor);
     check_multiple(config, "experts", config.experts->count, "ep", expert);
   } else if (expert != 1) {
     throw UsageError(fmt::format("{} has no experts that ep {} could divide; leave ep at 1",
                                  config.name, expert));
+  } else if (form.sharding.folded()) {
+    throw UsageError(fmt::format("{} has no experts that etp {} could divide; leave etp out",
+                                 config.name, form.sharding.expert_tensor));
+  }
+  if (form.sharding.folded() && tensor > 1 && !form.sharding.sequence) {
+    throw UsageError(fmt::format(
+        "{}: etp {} with tp {} needs sequence parallelism, by which each rank sends its "
+        "own tokens to the experts; give --sequence-parallel",
+        config.name, form.sharding.expert_tensor, tensor));
   }
   check_multiple(config, "seq", form.seq, "cp", context);
   // Each rank has a piece of the sequence from either end (Megatron-LM refuses others, too).
@@ -148,10 +158,11 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing) {
     notes.emplace_back("attention is plain: its seq x seq probabilities are written and kept");
   }
   const Sharding& sharding = form.sharding;
-  if (sharding.tensor > 1 || sharding.context > 1 || sharding.expert > 1) {
+  if (sharding.tensor > 1 || sharding.context > 1 || sharding.expert > 1 || sharding.folded()) {
     notes.push_back(fmt::format(
-        "the layers are those of one rank: tp {}{}, cp {}, ep {}", sharding.tensor,
-        sharding.sequence ? " with sequence parallelism" : "", sharding.context, sharding.expert));
+        "the layers are those of one rank: tp {}{}, cp {}, ep {}{}", sharding.tensor,
+        sharding.sequence ? " with sequence parallelism" : "", sharding.context, sharding.expert,
+        sharding.folded() ? fmt::format(", etp {}", sharding.expert_tensor) : ""));
   }
   if (form.imbalance > 1 && (!pricing.config.experts || sharding.expert == 1)) {
     notes.emplace_back("imbalance has no effect without expert-parallel ranks (--ep)");
@@ -184,6 +195,7 @@ LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageFor
                                     const KernelRates& rates) {
   if (form.seq == 0) form.seq = config.seq;
   form.sharding.sequence = form.sharding.sequence && form.sharding.tensor > 1;
+  if (!form.sharding.folded()) form.sharding.expert_tensor = 0;
   form.slices = options.slices;
   check_form(config, form);
   LanguagePricing pricing;

@@ -131,7 +131,7 @@ LanguageSpelling::LanguageSpelling(const std::string& name, const std::string& c
 
 std::vector<std::string> LanguageSpelling::options() {
   std::vector<std::string> names = transformer_options();
-  names.insert(names.end(), {"seq", "tp", "cp", "ep", "sp", "attention", "fused", "dropout",
+  names.insert(names.end(), {"seq", "tp", "cp", "ep", "etp", "sp", "attention", "fused", "dropout",
                              "alignment", "imbalance"});
   for (const KernelConstant& constant : kernel_constants()) {
     // The optimizer's time a parameter has no word here: optimizer=adam is the algorithm.
@@ -149,6 +149,8 @@ bool LanguageSpelling::take(const std::string& key, const std::string& value) {
     form_.sharding.context = parallel_degree(key, value);
   } else if (key == "ep") {
     form_.sharding.expert = parallel_degree(key, value);
+  } else if (key == "etp") {
+    form_.sharding.expert_tensor = parallel_degree(key, value);
   } else if (key == "sp") {
     form_.sharding.sequence = yes_or_no(key, value);
   } else if (key == "attention") {

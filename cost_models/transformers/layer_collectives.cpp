@@ -10,6 +10,7 @@
 //   c       all-gather of K and V              all-gather of K and V, reduce-scatter of their
 //                                              gradients
 //   e       all-to-all … all-to-all            all-to-all … all-to-all         rows of the experts
+//   etp     all-gather … reduce-scatter        all-gather … reduce-scatter     rows of the experts
 //
 // Where attention and the MLP read the same hidden state, the ranks sum both outputs at once; their
 // inputs have norms of their own, and so two gradients (GPT-NeoX, megatron/model/transformer.py and
@@ -19,9 +20,10 @@
 // With sequence parallelism W's input is gathered once more, beside the product that makes the
 // input gradient, and so is not among the blocking ones. Latent attention gathers its vectors of
 // low rank instead of the hidden state. With both e and sequence parallelism, a rank sends the rows
-// of its part of the sequence, and the tensor-parallel ranks gather what they received: a row for
-// each chosen expert (Megatron-LM's all-to-all dispatcher). The most loaded rank receives the rows
-// of the form's imbalance, and all wait for it.
+// of its part of the sequence, and the ranks that share its experts gather what they received: a
+// row for each chosen expert (Megatron-LM's all-to-all dispatcher). They are the tensor-parallel
+// ranks, or where experts have another tensor degree, etp of their own, one of which gathers
+// nothing. The most loaded rank receives the rows of the form's imbalance, and all wait for it.
 //
 // Tensors travel in the number format of the activations (fp8: 2 bytes), the loss's numbers in
 // fp32.
@@ -51,6 +53,17 @@ void add_collective(std::vector<LayerCollective>& list, CollectiveKind kind, Dim
   list.push_back({kind, group, rounded, counts.forward, counts.input_grad, counts.weight_grad});
 }
 
+// Around products on gathered rows, of `first` bytes before and `last` bytes behind them; of the
+// latter 0 where they are summed with the output of another half.
+void add_gathered(std::vector<LayerCollective>& list, Dimension group, double first, double last) {
+  add_collective(list, CollectiveKind::all_gather, group, first, {1, 0, 0});
+  if (last > 0) {
+    add_collective(list, CollectiveKind::reduce_scatter, group, last, {1, 0, 0});
+    add_collective(list, CollectiveKind::all_gather, group, last, {0, 1, 0});
+  }
+  add_collective(list, CollectiveKind::reduce_scatter, group, first, {0, 1, 0});
+}
+
 // Around products, of which the first is divided by columns, the last by rows. Elements: of the
 // tensor before the first and of the one behind the last; of that 0 where it is summed with the
 // output of another half.
@@ -60,12 +73,7 @@ void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, doub
   const double last = sizes.bytes(behind);
   if (sizes.tensor <= 1) return;
   if (sizes.sequence) {
-    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, first, {1, 0, 0});
-    if (last > 0) {
-      add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, last, {1, 0, 0});
-      add_collective(list, CollectiveKind::all_gather, Dimension::tensor, last, {0, 1, 0});
-    }
-    add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, first, {0, 1, 0});
+    add_gathered(list, Dimension::tensor, first, last);
   } else {
     if (last > 0)
       add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, last, {1, 0, 0});
@@ -89,9 +97,14 @@ void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerC
     add_collective(list, CollectiveKind::all_to_all, Dimension::expert,
                    sizes.bytes(rows * sizes.hidden), {2, 2, 0});
   }
-  const bool gathers_rows = sizes.expert > 1 && sizes.sequence;
-  const double rows = gathers_rows ? experts.routed_rows : sizes.tokens;
-  add_around(list, sizes, rows * sizes.hidden, rows * sizes.hidden);
+  if (form.sharding.folded()) {
+    const double bytes = sizes.bytes(experts.routed_rows * sizes.hidden);
+    if (sizes.expert_tensor > 1) add_gathered(list, Dimension::expert_tensor, bytes, bytes);
+  } else {
+    const bool gathers_rows = sizes.expert > 1 && sizes.sequence;
+    const double rows = gathers_rows ? experts.routed_rows : sizes.tokens;
+    add_around(list, sizes, rows * sizes.hidden, rows * sizes.hidden);
+  }
   if (experts.shared_ffn > 0) {
     add_around(list, sizes, sizes.whole_elements(), sizes.whole_elements());
   }

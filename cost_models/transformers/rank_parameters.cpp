@@ -49,8 +49,8 @@ RankParameters parameters_of_block(const TransformerConfig& config, const Shardi
   if (experts > 0) {
     const std::int64_t bias = config.mlp_bias ? config.hidden : 0;  // behind the rows' product
     const std::int64_t one = experts / config.experts->count;
-    rank.experts =
-        part(config.experts->count, sharding.expert) * (part(one - bias, sharding.tensor) + bias);
+    rank.experts = part(config.experts->count, sharding.expert) *
+                   (part(one - bias, sharding.expert_tensor_ranks()) + bias);
   }
   rank.all =
       on_all + part(divided, sharding.tensor) + repeated(config, sharding.tensor) + rank.experts;

@@ -9,9 +9,9 @@
 namespace stageline {
 
 /// Matrices, their biases by columns and the vocabulary are divided by the tensor degree, experts
-/// by the expert degree besides; norms, routers, biases by rows, the low ranks of latent attention
-/// and places are on every rank, as in Megatron-LM, and so are keys' and values' heads where there
-/// are fewer of them than ranks. What does not divide is rounded up.
+/// by theirs and by the expert degree; norms, routers, biases by rows, the low ranks of latent
+/// attention and places are on every rank, as in Megatron-LM, and so are keys' and values' heads
+/// where there are fewer of them than ranks. What does not divide is rounded up.
 struct RankParameters {
   std::int64_t all = 0;
   std::int64_t experts = 0;  // of all: those of routed experts

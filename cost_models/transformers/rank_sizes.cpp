@@ -17,6 +17,7 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   sizes.tensor = form.sharding.tensor;
   sizes.context = form.sharding.context;
   sizes.expert = form.sharding.expert;
+  sizes.expert_tensor = form.sharding.expert_tensor_ranks();
   sizes.sequence = form.sharding.sequence && form.sharding.tensor > 1;
   sizes.slices = form.slices;
   sizes.tokens = sizes.batch * sizes.seq / sizes.context / sizes.slices;
@@ -49,12 +50,12 @@ RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& fo
   experts.count = real(config.experts->count);
   experts.local = experts.count / sizes.expert;
   experts.chosen = real(config.experts->chosen);
-  experts.ffn = real(config.experts->ffn) / sizes.tensor;
+  experts.ffn = real(config.experts->ffn) / sizes.expert_tensor;
   experts.shared_ffn = real(config.experts->shared_ffn) / sizes.tensor;
-  const bool divided = sizes.expert > 1;
   experts.imbalance = expert_imbalance(form);
-  experts.permuted_tokens = divided ? sizes.norm_tokens : sizes.tokens;
+  experts.permuted_tokens = sizes.dispatches() ? sizes.norm_tokens : sizes.tokens;
   experts.routed_rows = sizes.tokens * experts.chosen * experts.imbalance;
+  if (form.sharding.folded()) experts.routed_rows *= sizes.expert_tensor / sizes.tensor;
   return experts;
 }
 

@@ -2,10 +2,15 @@
 // files of this folder only.
 //
 // One rank of a tensor-parallel group of t has its heads, its columns of the products that open a
-// half of the block and its rows of those that close it (Megatron-LM, arXiv 1909.08053), also of
-// each expert: the experts' tensor-parallel degree is t, Megatron-LM's default. Where t exceeds the
-// heads for keys and values, each rank has one of them. The products that make the vectors of low
-// rank of latent attention, the router and the norms are on every rank.
+// half of the block and its rows of those that close it (Megatron-LM, arXiv 1909.08053). Where t
+// exceeds the heads for keys and values, each rank has one of them. The products that make the
+// vectors of low rank of latent attention, the router and the norms are on every rank.
+//
+// Experts are divided by a tensor degree of their own, etp, which is t by default as in
+// Megatron-LM. With T tokens of a context-parallel rank each of its t ranks routes T/t of them, so
+// that the ep·etp ranks which hold all experts have ep·etp·T/t. Each of the ep parts works on an
+// equal share of their rows, with 1/etp of an expert's columns: etp·T/t·topk rows, and a product as
+// large as with etp = t.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +35,7 @@ struct RankSizes {
   double tensor = 1;
   double context = 1;
   double expert = 1;
+  double expert_tensor = 1;
   bool sequence = false;
   double heads = 0;          // on this rank
   double key_heads = 0;      // on this rank: heads for keys and values
@@ -39,6 +45,9 @@ struct RankSizes {
   double padded_vocab = 0;   // on this rank
   double element_bytes = 2;  // of an activation and its gradient
 
+  /// Whether a rank sends tokens of its part of the sequence to the experts of others: else its
+  /// tensor-parallel group has all experts, and gathers the tokens before they are routed.
+  bool dispatches() const { return expert > 1 || expert_tensor != tensor; }
   double queries() const { return heads * key_width; }
   double keys() const { return key_heads * key_width; }
   double values() const { return key_heads * value_width; }

@@ -332,9 +332,9 @@ TEST_CASE("what cannot be planned is refused with its numbers") {
 }
 
 TEST_CASE("an algorithm may be named for all collectives or for those of some groups") {
-  CHECK(parse_algorithms("ring") == AlgorithmNames{"ring", "ring", "ring", "ring", "ring"});
+  CHECK(parse_algorithms("ring") == AlgorithmNames{"ring", "ring", "ring", "ring", "ring", "ring"});
   CHECK(parse_algorithms("dp=ring,tp=nvls") ==
-        AlgorithmNames{"nvls", "best", "best", "ring", "best"});
+        AlgorithmNames{"nvls", "best", "best", "ring", "best", "best"});
   const auto refused = [](const std::string& text) {
     return refusal([&] { parse_algorithms(text); });
   };

@@ -105,15 +105,51 @@ TEST_CASE("experts are divided among context-parallel ranks too, in the order of
   CHECK(RankGrid(degrees).groups(Dimension::expert, 0) == Groups{{0, 1}});
 }
 
+TEST_CASE(
+    "with a tensor degree of their own, experts are spread over all devices of a pipeline rank") {
+  Degrees degrees = degrees_of(2, 1, 4, 1);
+  degrees.expert = 8;
+  degrees.expert_tensor = 1;
+  const RankGrid all(degrees);
+  CHECK(all.groups(Dimension::expert, 0) == Groups{{0, 1, 2, 3, 4, 5, 6, 7}});
+  CHECK(all.groups(Dimension::expert_tensor, 0).size() == 8);
+  CHECK(all.expert_holders(0, 0, 3) == std::vector<int>{3});
+  degrees.expert = 4;
+  const RankGrid twice(degrees);
+  CHECK(twice.groups(Dimension::expert, 0) == Groups{{0, 1, 2, 3}, {4, 5, 6, 7}});
+  CHECK(twice.expert_holders(0, 0, 1) == std::vector<int>{1, 5});
+  CHECK(twice.expert_holders(0, 0, 1, 2) == std::vector<int>{5});
+  CHECK(twice.groups(Dimension::tensor, 0) == Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+  // Halves of experts, as of all else: the default.
+  degrees.expert_tensor = 2;
+  const Groups halves{{0, 2, 4, 6}, {1, 3, 5, 7}};
+  CHECK(RankGrid(degrees).groups(Dimension::expert, 0) == halves);
+  degrees.expert_tensor = 0;
+  CHECK(RankGrid(degrees).groups(Dimension::expert, 0) == halves);
+  CHECK(RankGrid(degrees).groups(Dimension::expert_tensor, 0) ==
+        Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+}
+
+TEST_CASE("pairs that share an expert are neighbours among four tensor-parallel ranks") {
+  Degrees degrees = degrees_of(4, 1, 2, 2);
+  degrees.expert = 2;
+  degrees.expert_tensor = 2;
+  const RankGrid grid(degrees);
+  CHECK(grid.groups(Dimension::expert_tensor, 1) == Groups{{8, 9}, {10, 11}, {12, 13}, {14, 15}});
+  CHECK(grid.groups(Dimension::expert, 0) == Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}});
+  CHECK(grid.expert_holders(0, 1, 0) == std::vector<int>{1, 5});
+  CHECK(grid.expert_holders(0, 1, 0, 1) == std::vector<int>{5});
+}
+
 // Megatron-LM's generator of expert ranks, written down a second time: the same order, with `data`
 // ranks that hold the same experts and no context-parallel ones. Groups of one dimension.
 std::set<std::vector<int>> expert_ranks(const Degrees& degrees, Dimension dimension) {
   std::array<int, 5> size{};
   const auto size_of = [&](Dimension d) -> int& { return size[static_cast<std::size_t>(d)]; };
-  size_of(Dimension::tensor) = degrees.tensor;
+  size_of(Dimension::tensor) = degrees.expert_tensor_ranks();
   size_of(Dimension::context) = 1;
   size_of(Dimension::expert) = degrees.expert;
-  size_of(Dimension::data) = degrees.data * degrees.context / degrees.expert;
+  size_of(Dimension::data) = degrees.width() / degrees.expert_width();
   size_of(Dimension::pipeline) = degrees.pipeline;
   std::map<std::vector<int>, std::vector<int>> groups;  // by the ranks of the other dimensions
   for (int device = 0; device < degrees.width() * degrees.pipeline; ++device) {
@@ -151,6 +187,42 @@ TEST_CASE("expert groups are Megatron-LM's in every order with cp beside dp") {
         }
       }
       CHECK(together == expert_ranks(degrees, Dimension::expert));
+      CHECK(same == expert_ranks(degrees, Dimension::data));
+    }
+  }
+}
+
+// In other orders Megatron-LM's two generators have different pipelines, which it refuses.
+TEST_CASE(
+    "with another tensor degree, too, where tp comes before cp and dp, and pp last or first") {
+  using Pair = std::pair<int, int>;
+  for (const char* order : {"tp-cp-dp-pp", "tp-dp-cp-pp", "pp-tp-cp-dp"}) {
+    for (const auto& [expert, tensor] :
+         {Pair{8, 1}, {24, 1}, {3, 4}, {2, 12}, {12, 1}, {1, 1}, {6, 4}}) {
+      CAPTURE(order);
+      CAPTURE(expert);
+      CAPTURE(tensor);
+      Degrees degrees = degrees_of(2, 3, 4, 2);
+      degrees.expert = expert;
+      degrees.expert_tensor = tensor;
+      degrees.order = parse_order(order);
+      const RankGrid grid(degrees);
+      std::set<std::vector<int>> together;
+      std::set<std::vector<int>> shared;
+      std::set<std::vector<int>> same;
+      for (int p = 0; p < degrees.pipeline; ++p) {
+        for (std::vector<int>& group : grid.groups(Dimension::expert, p)) {
+          together.insert(std::move(group));
+        }
+        for (std::vector<int>& group : grid.groups(Dimension::expert_tensor, p)) {
+          shared.insert(std::move(group));
+        }
+        for (int t = 0; t < tensor; ++t) {
+          for (int e = 0; e < expert; ++e) same.insert(grid.expert_holders(p, t, e));
+        }
+      }
+      CHECK(together == expert_ranks(degrees, Dimension::expert));
+      CHECK(shared == expert_ranks(degrees, Dimension::tensor));
       CHECK(same == expert_ranks(degrees, Dimension::data));
     }
   }
@@ -198,6 +270,28 @@ TEST_CASE("degrees and orders that cannot be are refused with their numbers") {
                        "data-parallel and context-parallel ranks; make the one a multiple of the "
                        "other",
                        UsageError);
+  const auto refusal = [](int tensor, int expert, int expert_tensor) -> std::string {
+    Degrees folded = degrees_of(tensor, 1, 4, 1);
+    folded.expert = expert;
+    folded.expert_tensor = expert_tensor;
+    try {
+      const RankGrid grid(folded);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(refusal(2, 8, 1).empty());
+  CHECK(refusal(2, 8, 0) ==
+        "--ep 8 × --etp 2 = 16 does not divide --tp 2 × --cp 1 × --dp 4 = 8; give --etp 1");
+  CHECK(refusal(2, 8, 2) == refusal(2, 8, 0));
+  CHECK(refusal(2, 3, 1) ==
+        "--ep 3 × --etp 1 = 3 does not divide --tp 2 × --cp 1 × --dp 4 = 8; give --ep 2");
+  CHECK(refusal(2, 16, 2) ==
+        "--ep 16 × --etp 2 = 32 does not divide --tp 2 × --cp 1 × --dp 4 = 8; give --ep 4");
+  CHECK(refusal(2, 3, 3) ==
+        "--ep 3 × --etp 3 = 9 does not divide --tp 2 × --cp 1 × --dp 4 = 8; give --etp 1 --ep 2");
+  CHECK(refusal(1, 1, -1) == "--etp is a whole number from 1 (it is -1)");
   CHECK_THROWS_WITH_AS(RankGrid{degrees_of(0, 1, 4, 2)}, "--tp is a whole number from 1 (it is 0)",
                        UsageError);
   CHECK_THROWS_AS(parse_order("tp-dp-pp"), UsageError);

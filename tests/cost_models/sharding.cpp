@@ -328,6 +328,13 @@ TEST_CASE("a run's degrees must be those that divide the model") {
   CHECK_THROWS_WITH_AS(check_sharding(model, degrees), doctest::Contains("cp 2, and --cp is 1"),
                        UsageError);
   degrees.context = 2;
+  degrees.expert_tensor = 4;
+  CHECK_NOTHROW(check_sharding(model, degrees));
+  degrees.expert_tensor = 1;
+  CHECK_THROWS_WITH_AS(check_sharding(model, degrees),
+                       doctest::Contains("by etp 4, and --etp is 1"), UsageError);
+  model.sharding.expert_tensor = 1;
+  CHECK_NOTHROW(check_sharding(model, degrees));
   degrees.expert = 8;
   CHECK_THROWS_WITH_AS(check_sharding(model, degrees),
                        doctest::Contains("of ep 1, without experts, and --ep is 8"), UsageError);

@@ -204,6 +204,35 @@ TEST_CASE("ZeRO divides experts among the ranks that hold the same ones") {
   CHECK(with_state(model, degrees).layers[1].weights == Bytes{2 * (200 / 8 + 800)});
 }
 
+TEST_CASE("experts with a tensor degree of their own are held by other numbers of ranks") {
+  Degrees degrees;
+  degrees.tensor = 2;
+  degrees.data = 4;
+  degrees.expert = 8;
+  degrees.expert_tensor = 1;
+  CHECK(ranks_that_hold(degrees, WeightKind::dense) == 4);
+  CHECK(ranks_that_hold(degrees, WeightKind::experts) == 1);
+  degrees.expert = 2;
+  CHECK(ranks_that_hold(degrees, WeightKind::experts) == 4);
+  // Among the tensor-parallel ranks of a lone replica nobody else has the dense weights.
+  degrees.data = 1;
+  degrees.tensor = 4;
+  CHECK(ranks_that_hold(degrees, WeightKind::dense) == 1);
+  CHECK(ranks_that_hold(degrees, WeightKind::experts) == 2);
+  const Model model = of_layers({weighing("dense", 1000), routed()});
+  degrees.precision = find_precision("bf16");
+  degrees.zero = Zero::optimizer;
+  const Model first = with_state(model, degrees);
+  CHECK(first.layers[0].optimizer_state == Bytes{12 * 1000});
+  CHECK(first.layers[1].optimizer_state == Bytes{12 * (200 + 800 / 2)});
+  CHECK(first.layers[1].update == Time{200 + 800 / 2});
+  degrees.zero = Zero::weights;
+  const Model third = with_state(model, degrees);
+  CHECK(third.layers[0].weights == Bytes{2 * 1000});
+  CHECK(third.layers[1].weights == Bytes{2 * (200 + 800 / 2)});
+  CHECK(third.layers[1].forward_workspace == Bytes{2 * 800});  // gathered
+}
+
 TEST_CASE("with EP 64 over 128 data-parallel ranks, two of them divide an expert's optimizer") {
   // The routed experts of a block of DeepSeek-V3: 256 of three matrices of 7168 × 2048.
   const std::int64_t experts = std::int64_t{256} * 3 * 7168 * 2048 / 64;

@@ -24,6 +24,13 @@ try simulate $gpt --cluster 'h100x8*4' --tp 8 --sharing fare
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --buckets ddq
 try simulate resnet50-h100 --cluster h100x8 --tp 2 --pp 4
 try simulate $gpt --cluster h100x8 --devices 64
+# Experts, whose tensor degree is that of the rest or their own.
+moe=model:transformer@h100,layers=8,hidden=2048,heads=16,seq=2048,experts=8,topk=2,batch=1
+try simulate $moe --cluster h100x8 --tp 2 --dp 4 --ep 4 --sequence-parallel --microbatches 8 --precision bf16
+try simulate $moe --cluster h100x8 --tp 2 --dp 4 --ep 8 --etp 1 --sequence-parallel --microbatches 8 --precision bf16
+try simulate $moe --cluster h100x8 --tp 2 --dp 4 --ep 8 --sequence-parallel
+try simulate $moe --cluster h100x8 --tp 2 --dp 4 --ep 8 --etp 1
+try simulate $gpt --cluster h100x8 --tp 2 --etp 1 --sequence-parallel
 # What has no effect is said, also where it is written wrong.
 try simulate uniform:layers=4 --devices 2 --buckets 25MB
 notes() {
@@ -36,6 +43,7 @@ notes simulate model:llama3.2-1b@h100 --devices 4 --dp 2 --order cp-tp-ep-dp-pp 
 notes simulate model:llama3.2-1b@h100 --devices 4 --pp 4 --buckets ddp
 notes simulate model:llama3.2-1b@h100 --cluster h100x8 --dp 2 --zero 1 --zero-every step
 notes simulate model:llama3.2-1b@h100 --cluster h100x8 --dp 2 --shard-group 2 --zero-every step
+notes simulate $moe --devices 4 --tp 2 --dp 2 --ep 2 --etp 2
 notes plan model:gpt2@h100 --samples 8 --devices 2 --schedule 1f1b --collectives ring --order cp-tp-ep-dp-pp
 notes simulate model:llama3.2-1b@h100 --cluster h100x8 --devices 2 --precision fp32
 notes simulate model:llama3.2-1b@h100 --cluster h100x8 --devices 2 --recompute full --slow 'gpu1:1.5'

@@ -104,8 +104,8 @@ std::string text_of(const SettingRequest& request) {
   add(request.weights ? static_cast<int>(*request.weights) : -1);
   add(request.messages ? static_cast<int>(*request.messages) : -1);
   const Degrees& degrees = request.degrees;
-  for (const int degree :
-       {degrees.tensor, degrees.context, degrees.expert, degrees.data, degrees.pipeline}) {
+  for (const int degree : {degrees.tensor, degrees.context, degrees.expert, degrees.data,
+                           degrees.pipeline, degrees.expert_tensor}) {
     add(degree);
   }
   for (const Dimension one : degrees.order) add(static_cast<int>(one));

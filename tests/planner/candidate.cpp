@@ -8,12 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cost_models/state_bytes.hpp"
 #include "sim/base/errors.hpp"
 #include "tests/questions/ask.hpp"
 #include "tools/planner/evaluator.hpp"
+#include "tools/planner/planner.hpp"
 
 namespace stageline::candidate_tests {
 namespace {
@@ -138,6 +140,52 @@ TEST_CASE("the command, asked with those flags, says what the evaluator says") {
       CHECK(said["per_device"][d]["peak_bytes"] == judged.verdict->peak[d].count);
     }
   }
+}
+
+TEST_CASE(
+    "experts are tried with the tensor degree that is fixed, else with that of the rest and whole") {
+  PlanRequest request;
+  request.setting.trace =
+      "model:transformer@h100,layers=4,hidden=512,heads=8,seq=256,experts=4,topk=2,batch=1";
+  request.setting.cluster.cluster = "h100x8";
+  request.samples = 32;
+  for (const char* const item :
+       {"tp=2", "dp=4", "zero=0", "sequence-parallel=yes", "microbatch-size=1"}) {
+    fix(request.space, item);
+  }
+  const auto tried = [&] {
+    std::vector<std::pair<int, int>> all;
+    for (const Shape& shape : shapes_of(request)) {
+      all.emplace_back(shape.degrees.expert, shape.degrees.expert_tensor);
+    }
+    return all;
+  };
+  using Pairs = std::vector<std::pair<int, int>>;
+  CHECK(tried() == Pairs{{1, 0}, {2, 0}, {4, 0}, {2, 1}, {4, 1}, {8, 1}});
+  fix(request.space, "sequence-parallel=no");
+  CHECK(tried() == Pairs{{1, 0}, {2, 0}, {4, 0}});
+  fix(request.space, "sequence-parallel=yes");
+  fix(request.space, "etp=1|2");
+  CHECK(tried() == Pairs{{1, 1}, {2, 1}, {4, 1}, {8, 1}, {1, 2}, {2, 2}, {4, 2}});
+  fix(request.space, "etp=3");
+  CHECK_THROWS_WITH_AS(shapes_of(request), doctest::Contains("is a multiple of etp 3"), UsageError);
+
+  Candidate folded = on_pipeline("1f1b", 1, 8);
+  folded.shape.degrees.tensor = 2;
+  folded.shape.degrees.data = 4;
+  folded.shape.degrees.expert = 4;
+  folded.shape.degrees.expert_tensor = 1;
+  folded.shape.sequence_parallel = true;
+  CHECK(flags_of(request.setting, folded) ==
+        "--schedule 1f1b --pp 1 --tp 2 --ep 4 --etp 1 --dp 4 --sequence-parallel --microbatches 8");
+  Evaluator evaluator(request.setting);
+  const Judgement judged = evaluator.judge(folded);
+  REQUIRE(judged.verdict);
+  folded.shape.degrees.expert_tensor = 2;
+  CHECK(evaluator.judge(folded).verdict.value().step != judged.verdict->step);
+  folded.shape.degrees.expert_tensor = 1;
+  folded.shape.sequence_parallel = false;
+  CHECK(evaluator.judge(folded).why_not.find("needs sequence parallelism") != std::string::npos);
 }
 
 TEST_CASE("a pipeline whose ends are tied is asked for by its ranks, which reduce the gradients") {

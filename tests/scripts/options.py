@@ -128,6 +128,7 @@ SETTINGS = {
     "--tp": ("2", GPT + ["--cluster", "h100x8"]),
     "--cp": ("2", GPT + ["--cluster", "h100x8"]),
     "--ep": ("2", MIXTRAL + ["--cluster", "h100x8", "--dp", "2"]),
+    "--etp": ("1", MIXTRAL + ["--cluster", "h100x8", "--tp", "2", "--dp", "2", "--ep", "2", "--sequence-parallel"]),
     "--dp": ("2", GPT + ["--cluster", "h100x8"]),
     "--pp": ("2", GPT + ["--cluster", "h100x8", "--devices", "2"]),
     "--zero": ("1", WIDE),
@@ -270,6 +271,8 @@ LANGUAGE = {
     "tp": ("2", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--tp", "2"]),
     "cp": ("2", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--cp", "2"]),
     "ep": ("2", EXPERTS, ["--cluster", "h100x8", "--devices", "2", "--dp", "2", "--ep", "2"]),
+    "etp": ("1", EXPERTS, ["--cluster", "h100x8", "--devices", "4", "--tp", "2", "--dp", "2", "--ep", "2",
+                           "--sequence-parallel", "--etp", "1"]),
     "sp": ("yes", TRANSFORMER, ["--cluster", "h100x8", "--tp", "2"]),
     "attention": ("plain", TRANSFORMER, []), "fused": ("no", TRANSFORMER, []),
     "dropout": ("yes", TRANSFORMER, []), "alignment": ("yes", TRANSFORMER + ",vocab=1000,ffn=1000", []),
@@ -456,7 +459,7 @@ def main():
                 words += [] if "--cluster" in words else ["--devices", "2"]
                 with_it = [words[0], f"{words[1]},{option}={value}", *words[2:]]
                 # A degree that a flag states, too, is the flag's: there it changes nothing more.
-                if option in ("tp", "cp", "ep"):
+                if option in ("tp", "cp", "ep", "etp"):
                     at = words.index(f"--{option}")
                     with_it = with_it[:at] + with_it[at + 2:]
                     silent.append((f"model:…,{option}=", compare(

@@ -481,6 +481,41 @@ TEST_CASE("gradients of experts are reduced among the ranks that hold the same e
   CHECK(reduction(4, 2, 4) == doctest::Approx(2e-3 * 1.75 + 2e-3 * 1.0));
 }
 
+Degrees folded(int tensor, int expert, int expert_tensor, int data) {
+  Degrees degrees = degrees_of(tensor, data, 2);
+  degrees.expert = expert;
+  degrees.expert_tensor = expert_tensor;
+  return degrees;
+}
+
+TEST_CASE("with a tensor degree of their own, experts have gradients of other ranks, too") {
+  const auto reduction = [](const Degrees& degrees) {
+    const Outcome outcome = study(experts_case("1f1b", degrees));
+    return to_seconds(alone(outcome.costs.stage[0].reduction.value()));
+  };
+  // As above: of 2 MB each, dense ones with dp ranks, experts with tp·dp/(ep·etp).
+  CHECK(reduction(folded(2, 4, 2, 4)) == doctest::Approx(2e-3 * 1.5));
+  CHECK(reduction(folded(2, 8, 1, 4)) == doctest::Approx(2e-3 * 1.5));
+  CHECK(reduction(folded(2, 4, 1, 4)) == doctest::Approx(2e-3 * 1.5 + 2e-3 * 1.0));
+  CHECK(reduction(folded(2, 2, 1, 4)) == doctest::Approx(2e-3 * 1.5 + 2e-3 * 1.5));
+  // Of a lone replica the tensor-parallel ranks alone, two of which have the same experts.
+  CHECK(reduction(folded(4, 2, 1, 1)) == doctest::Approx(2e-3 * 1.0));
+  Degrees zero = folded(4, 2, 1, 1);
+  const Outcome whole = study(experts_case("1f1b", zero));
+  CHECK(whole.program.settings.data_ranks == 2);
+  CHECK(to_seconds(whole.step_time - study(experts_case("1f1b", folded(4, 4, 1, 1))).step_time) ==
+        doctest::Approx(2e-3));
+  zero.zero = Zero::optimizer;
+  const StageCosts first = study(experts_case("1f1b", zero)).costs.stage[0];
+  CHECK(to_seconds(alone(first.reduction.value())) == doctest::Approx(1e-3));
+  CHECK(to_seconds(first.blocking.update) == doctest::Approx(1e-3));
+  zero.zero = Zero::weights;
+  const StageCosts third = study(experts_case("1f1b", zero)).costs.stage[0];
+  // The gather of a layer's half megabyte, 0.25 ms, is hidden but for the first.
+  CHECK(to_seconds(third.blocking.forward) == doctest::Approx(0.25e-3));
+  CHECK_FALSE(third.reduction.has_value());
+}
+
 TEST_CASE("a rank that keeps a part of the gradients reduces them in every backward") {
   Degrees degrees = degrees_of(1, 2, 4);
   degrees.zero_every = ZeroEvery::microbatch;
@@ -731,6 +766,26 @@ TEST_CASE("tokens go to the experts within groups of ep ranks, which may span re
   CHECK(dispatched(experts_of(4, 2, 2, 2), true) == doctest::Approx(6e-3));
   CHECK(dispatched(experts_of(2, 2, 1, 2), false) == doctest::Approx(4e-3));
   CHECK(dispatched(experts_of(1, 2, 2, 2), false) == 0);
+  // Over the tensor-parallel ranks as well.
+  CHECK(dispatched(folded(2, 4, 1, 2), false) == doctest::Approx(6e-3));
+  CHECK(dispatched(folded(2, 4, 1, 2), true) == doctest::Approx(6e-3));
+  CHECK(dispatched(folded(4, 2, 2, 1), false) == doctest::Approx(4e-3));
+}
+
+TEST_CASE("those that share an expert exchange its rows, on several replicas where need be") {
+  for (const auto& degrees : {folded(4, 2, 2, 1), folded(1, 2, 2, 4)}) {
+    CAPTURE(degrees.tensor);
+    Case asked = experts_case("1f1b", degrees);
+    for (Layer& layer : asked.model.layers) {
+      layer.collectives = {
+          {CollectiveKind::all_gather, Dimension::expert_tensor, megabyte, 1, 1, 0}};
+    }
+    const StageCosts stage = study(asked).costs.stage[1];
+    // Four layers, half a megabyte from the other one at 1 GB/s.
+    CHECK(to_seconds(stage.blocking.forward) == doctest::Approx(2e-3));
+    CHECK(nth(stage.blocking_by, Dimension::expert_tensor).forward == stage.blocking.forward);
+    CHECK(stage.communication_buffer == megabyte);
+  }
 }
 
 TEST_CASE("with experts, one pipeline for all and all of them give the same step") {

@@ -50,6 +50,7 @@ std::vector<Model> random_models(std::mt19937_64& random) {
     common.sharding.context = 1 + static_cast<int>(below(3));
     common.sharding.expert = 1 + static_cast<int>(below(3));
     common.sharding.sequence = common.sharding.tensor > 1 && below(2) == 0;
+    if (below(2) == 0) common.sharding.expert_tensor = common.sharding.tensor + 1;
   }
   const auto exchange = [&] {
     LayerCollective collective;
@@ -287,6 +288,12 @@ TEST_CASE("the layers of one rank state their degrees and collectives") {
                  "       {\"kind\": \"reduce_scatter\", \"group\": \"cp\", \"bytes\": 32, "
                  "\"input_grad\": 2}]}"));
   CHECK(read_trace(text, "t") == std::vector<Model>{model});
+  model.sharding = {8, 2, 4, true, 1};
+  model.layers[1].collectives[1].group = Dimension::expert_tensor;
+  const std::string folded = write_trace({model});
+  CHECK(contains(folded, "\"expert\": 4, \"sequence\": true, \"expert_tensor\": 1},\n"));
+  CHECK(contains(folded, "\"group\": \"etp\""));
+  CHECK(read_trace(folded, "t") == std::vector<Model>{model});
 }
 
 TEST_CASE("a language model counts tokens, parameters and FLOPs") {

@@ -41,6 +41,7 @@ std::string print(const Degrees& degrees) {
     if (degree == 1 || degree == 0) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : " × ", dimension, degree);
   }
+  if (degrees.folded()) text += fmt::format(" (etp {})", degrees.expert_tensor);
   return text;
 }
 

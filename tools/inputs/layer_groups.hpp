@@ -39,7 +39,7 @@ class GroupedModels {
               int slices = 1);
 
  private:
-  using Key = std::tuple<int, int, int, int, bool, int>;
+  using Key = std::tuple<int, int, int, int, bool, int, int>;
   int most_;
   std::mutex access_;
   std::map<Key, Model> known_;

@@ -248,10 +248,11 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
   const SettingRequest usual;
   const Degrees& degrees = request.degrees;
   const bool replicated = degrees.data > 1;
-  const bool divided = degrees.tensor > 1 || degrees.context > 1 || degrees.expert > 1;
+  const bool divided =
+      degrees.tensor > 1 || degrees.context > 1 || degrees.expert > 1 || degrees.folded();
   const bool ranks = replicated || divided;
   const bool reduced = ranks || degrees.pipeline > 0;  // tied weights are, then
-  const bool sharing = replicated || degrees.context > 1;
+  const bool sharing = replicated || degrees.context > 1 || degrees.folded();
   const struct {
     bool asked;
     const char* flag;
@@ -262,6 +263,7 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
       {request.buckets != usual.buckets, "--buckets", sharing,
        "--dp, --cp, or a schedule that has a stage on several devices"},
       {degrees.order != usual.degrees.order, "--order", ranks, "--tp, --cp, --ep or --dp"},
+      {degrees.expert_tensor > 0, "--etp", degrees.folded(), "a --tp that differs from it"},
       {degrees.zero != usual.degrees.zero, "--zero", sharing, "--dp or --cp"},
       {degrees.shard_group != usual.degrees.shard_group, "--shard-group",
        degrees.zero != Zero::none, "--zero 1, 2 or 3"},
@@ -407,7 +409,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   trace.all_sizes = request.degrees_are_searched;
   if (setting.cluster.fixed) trace.more_kinds = setting.cluster.fixed->kinds;
   trace.sharding = {request.degrees.tensor, request.degrees.context, request.degrees.expert,
-                    request.sequence_parallel};
+                    request.sequence_parallel, request.degrees.expert_tensor};
   trace.calibration = open_calibration(request.calibration);
   setting.model = model != nullptr ? *model : opened_model(request, trace);
   setting.slices = slices_of(request, trace);

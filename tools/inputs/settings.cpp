@@ -23,10 +23,10 @@ using Opens = SettingOpens;
 using Of = SettingOf;
 
 template <int Degrees::*degree>
-constexpr SettingRow degree_row(std::string_view key, std::string_view help) {
+constexpr SettingRow degree_row(std::string_view key, std::string_view help, bool common = true) {
   return {.key = key,
           .group = Group::parallelism,
-          .common = true,
+          .common = common,
           .form = Form::count,
           .opens = Opens::trace,
           .of = Of::ranks,
@@ -224,7 +224,9 @@ constexpr std::array rows{
     degree_row<&Degrees::tensor>("tp", "tensor-parallel ranks that share each layer"),
     degree_row<&Degrees::context>("cp", "context-parallel ranks that share each sequence"),
     degree_row<&Degrees::expert>(
-        "ep", "expert-parallel ranks, among the context- and data-parallel ones"),
+        "ep", "expert-parallel ranks, which share the experts; ep × etp divides tp × cp × dp"),
+    degree_row<&Degrees::expert_tensor>(
+        "etp", "tensor-parallel ranks that share each expert; default: as --tp", false),
     degree_row<&Degrees::data>("dp", "data-parallel replicas of the pipeline"),
     degree_row<&Degrees::pipeline>(
         "pp", "pipeline ranks; default: the number of devices over the other degrees"),

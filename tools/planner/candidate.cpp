@@ -23,10 +23,21 @@ bool is_pipeline_alone(const Shape& shape) {
 
 // The settings that begin the flags of a candidate. Others that have a text follow in the order of
 // the table.
-constexpr std::array<std::string_view, 14> said_first{
-    "devices",         "pp",          "tp",         "cp",          "ep",        "dp",
-    "order",           "zero",        "zero_every", "shard_group", "precision", "sequence_parallel",
-    "microbatch_size", "microbatches"};
+constexpr std::array<std::string_view, 15> said_first{"devices",
+                                                      "pp",
+                                                      "tp",
+                                                      "cp",
+                                                      "ep",
+                                                      "etp",
+                                                      "dp",
+                                                      "order",
+                                                      "zero",
+                                                      "zero_every",
+                                                      "shard_group",
+                                                      "precision",
+                                                      "sequence_parallel",
+                                                      "microbatch_size",
+                                                      "microbatches"};
 
 // The rows of the table that have a text, in the order of the flags.
 std::vector<const SettingRow*> printed_rows() {

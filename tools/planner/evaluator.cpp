@@ -29,10 +29,10 @@ struct ShapeKey {
 
   auto tied() const {
     return std::tie(degrees.tensor, degrees.context, degrees.expert, degrees.data, degrees.pipeline,
-                    degrees.order, degrees.zero, degrees.zero_every, degrees.shard_group.span,
-                    degrees.shard_group.ranks, degrees.precision.name, degrees.precision.weights,
-                    degrees.precision.gradients, degrees.precision.optimizer, sequence_parallel,
-                    microbatch_size);
+                    degrees.expert_tensor, degrees.order, degrees.zero, degrees.zero_every,
+                    degrees.shard_group.span, degrees.shard_group.ranks, degrees.precision.name,
+                    degrees.precision.weights, degrees.precision.gradients,
+                    degrees.precision.optimizer, sequence_parallel, microbatch_size);
   }
   friend bool operator<(const ShapeKey& a, const ShapeKey& b) { return a.tied() < b.tied(); }
 };

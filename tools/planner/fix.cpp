@@ -106,11 +106,12 @@ void set_asynchronous(PlanSpace& space, const std::string& key, const Texts& tex
   space.asynchronous = yes_or_no(key, texts);
 }
 
-constexpr std::array<FixKey, 14> fix_keys{{
+constexpr std::array<FixKey, 15> fix_keys{{
     {"devices", set_numbers<&PlanSpace::devices>},
     {"tp", set_numbers<&PlanSpace::tensor>},
     {"cp", set_numbers<&PlanSpace::context>},
     {"ep", set_numbers<&PlanSpace::expert>},
+    {"etp", set_numbers<&PlanSpace::expert_tensor>},
     {"dp", set_numbers<&PlanSpace::data>},
     {"pp", set_numbers<&PlanSpace::pipeline>},
     {"microbatch_size", set_numbers<&PlanSpace::microbatch_size>},

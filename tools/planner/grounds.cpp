@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 #include <utility>
 
 #include "sim/base/errors.hpp"
@@ -19,6 +20,12 @@ std::optional<Device> common_device(const Cluster& cluster) {
     if (same != first) return std::nullopt;
   }
   return first;
+}
+
+// So few replicas that their ranks hold all experts.
+int least_replicas(const Degrees& degrees) {
+  const int in_one = degrees.tensor * degrees.context;
+  return degrees.expert_width() / std::gcd(degrees.expert_width(), in_one);
 }
 
 Bytes larger(const std::optional<Bytes>& a, Bytes b) { return std::max(a.value_or(Bytes{}), b); }
@@ -64,7 +71,8 @@ Grounds::~Grounds() = default;
 
 std::shared_ptr<Grounds::Ground> Grounds::ground(const Shape& shape) {
   const Degrees& degrees = shape.degrees;
-  const std::tuple key(degrees.tensor, degrees.context, degrees.expert, shape.sequence_parallel,
+  const std::tuple key(degrees.tensor, degrees.context, degrees.expert,
+                       degrees.expert_tensor_ranks(), shape.sequence_parallel,
                        shape.microbatch_size);
   const std::lock_guard<std::mutex> lock(access_);
   std::shared_ptr<Ground>& found = grounds_[key];
@@ -92,7 +100,7 @@ Grounds::Found Grounds::of(const Shape& shape) {
       Candidate least;
       least.shape = shape;
       Degrees& degrees = least.shape.degrees;
-      degrees.data = std::max(1, degrees.expert / degrees.context);
+      degrees.data = least_replicas(degrees);
       degrees.pipeline = 1;
       degrees.zero = Zero::none;
       const Setting setting = read_setting(request_of(evaluator_.base(), least));
@@ -119,7 +127,7 @@ void Grounds::add_gathers(const Shape& shape, ShapeLoads& loads, const Model& mo
   const Degrees& degrees = shape.degrees;
   if (!device_ || degrees.zero != Zero::weights || degrees.data == 1) return;
   if (!reduces_in_every_backward(degrees) || degrees.shard_group != ShardGroup{}) return;
-  if (degrees.context > 1 || degrees.expert > 1) return;
+  if (degrees.context > 1 || degrees.expert > 1 || degrees.folded()) return;
   std::shared_ptr<Gathers> found;
   {
     const std::tuple key(degrees.tensor, degrees.data, degrees.pipeline);

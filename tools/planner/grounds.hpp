@@ -45,7 +45,7 @@ class Grounds {
   Evaluator& evaluator_;
   std::mutex access_;
   std::map<std::tuple<int, int, int>, std::shared_ptr<Gathers>> gathers_;  // by degrees
-  std::map<std::tuple<int, int, int, bool, int>, std::shared_ptr<Ground>> grounds_;
+  std::map<std::tuple<int, int, int, int, bool, int>, std::shared_ptr<Ground>> grounds_;
   std::optional<Device> device_;  // every device of the cluster; empty: they differ
   double pair_overlap_ = 0;
   Reach reach_;

@@ -19,7 +19,8 @@ std::vector<BlockingTimes> least_gathers(RankedCluster& ranks, const Model& mode
   });
   const bool known = degrees.zero == Zero::weights && reduces_in_every_backward(degrees) &&
                      shard_groups(degrees) == 1 && degrees.data > 1 && degrees.context == 1 &&
-                     degrees.tensor == 1 && degrees.expert == 1 && ranks.replicas() == 1 && !slow;
+                     degrees.tensor == 1 && degrees.expert_width() == 1 && ranks.replicas() == 1 &&
+                     !slow;
   if (!known) return {};
   // The same collectives as if they blocked: gathers in F, reductions in I.
   // Gradients of tied weights are exchanged once where both their layers are on one device.

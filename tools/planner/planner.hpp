@@ -26,6 +26,7 @@ namespace stageline {
 struct PlanSpace {
   std::vector<int> devices;  // used in all; empty: all of the cluster
   std::vector<int> tensor, context, expert, data, pipeline;
+  std::vector<int> expert_tensor;  // empty: that of the setting
   std::vector<int> microbatch_size;
   std::vector<Zero> zero;
   std::vector<ScheduleSpec> schedules;  // empty: all synchronous ones that cut no sequences, with

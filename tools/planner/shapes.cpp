@@ -107,6 +107,7 @@ class Shapes {
   std::set<int> width_left_;    // numbers of samples a replica that no size divides
   std::set<int> devices_seen_;  // products of degrees that were refused for the number of layers
   bool any_degrees_ = false;
+  bool any_experts_ = false;
   bool any_samples_ = false;
   bool any_size_ = false;  // divides the samples
 
@@ -153,13 +154,28 @@ class Shapes {
     return degrees;
   }
 
+  bool has_experts() const {
+    return std::any_of(ground_.model.layers.begin(), ground_.model.layers.end(),
+                       [](const Layer& layer) { return layer.expert_parameters > 0; });
+  }
+
+  // Whether experts are tried whole, too (etp 1), as Megatron-LM's recipes have them.
+  bool folds() const {
+    return space().expert_tensor.empty() && given().expert_tensor == 0 && ground_.language &&
+           has_experts();
+  }
+
+  std::vector<int> expert_tensor_degrees(int tensor) const {
+    if (!space().expert_tensor.empty()) return space().expert_tensor;
+    if (folds() && tensor > 1) return {0, 1};
+    return {given().expert_tensor};
+  }
+
+  // Among so many ranks that hold the same part of experts.
   std::vector<int> expert_degrees(int holders) const {
     if (!space().expert.empty()) return space().expert;
     if (given().expert > 1) return {given().expert};
-    const bool experts =
-        std::any_of(ground_.model.layers.begin(), ground_.model.layers.end(),
-                    [](const Layer& layer) { return layer.expert_parameters > 0; });
-    if (!experts) return {1};
+    if (!has_experts()) return {1};
     return divisors(holders);
   }
 
@@ -240,27 +256,41 @@ class Shapes {
   }
 
   void add_for(int tensor, int context, int data, int pipeline) {
-    const std::int64_t samples = request_.samples / data;
-    for (const int expert : expert_degrees(data * context)) {
-      for (const Zero zero : zeros(data * context)) {
-        for (const std::optional<ZeroEvery> every : everies(zero, pipeline)) {
-          Degrees degrees = given();
-          degrees.tensor = tensor;
-          degrees.context = context;
-          degrees.expert = expert;
-          degrees.data = data;
-          degrees.pipeline = pipeline;
-          degrees.zero = zero;
-          degrees.zero_every = every;
-          if (zero == Zero::none) degrees.shard_group = {};
-          add_for(degrees, samples);
-        }
+    const int width = tensor * context * data;
+    for (const int expert_tensor : expert_tensor_degrees(tensor)) {
+      const int shared = expert_tensor > 0 ? expert_tensor : tensor;
+      if (width % shared != 0) continue;
+      any_experts_ = true;
+      for (const int expert : expert_degrees(width / shared)) {
+        if (folds() && expert_tensor == 1 && expert == 1) continue;  // nothing is won
+        Degrees degrees = given();
+        degrees.tensor = tensor;
+        degrees.context = context;
+        degrees.expert = expert;
+        degrees.expert_tensor = expert_tensor;
+        degrees.data = data;
+        degrees.pipeline = pipeline;
+        add_zeros(degrees);
       }
     }
   }
 
-  void add_for(const Degrees& degrees, std::int64_t samples) {
+  void add_zeros(Degrees degrees) {
+    const ShardGroup given_group = degrees.shard_group;
+    for (const Zero zero : zeros(degrees.data * degrees.context)) {
+      for (const std::optional<ZeroEvery> every : everies(zero, degrees.pipeline)) {
+        degrees.zero = zero;
+        degrees.zero_every = every;
+        degrees.shard_group = zero == Zero::none ? ShardGroup{} : given_group;
+        add_with(degrees);
+      }
+    }
+  }
+
+  void add_with(const Degrees& degrees) {
+    const std::int64_t samples = request_.samples / degrees.data;
     for (const bool sequence : sequence_parallel(degrees.tensor)) {
+      if (folds() && degrees.folded() && !sequence) continue;  // would be refused
       for (const int size : sizes(samples)) {
         Shape shape;
         shape.degrees = degrees;
@@ -284,6 +314,11 @@ class Shapes {
           fmt::format("no data-parallel degree that is left divides the {} samples; give --samples "
                       "a multiple, or fix another dp",
                       request_.samples));
+    }
+    if (!any_experts_) {
+      throw UsageError(fmt::format(
+          "no tp × cp × dp that is left is a multiple of etp {}; fix fewer of them, or another etp",
+          fmt::join(expert_tensor_degrees(1), " or ")));
     }
     if (any_size_) {
       throw UsageError(fmt::format(

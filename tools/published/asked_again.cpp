@@ -30,6 +30,7 @@ std::vector<QuestionWord> words_of(const Question& question) {
   add_number("tp", degrees.tensor, 1);
   add_number("cp", degrees.context, 1);
   add_number("ep", degrees.expert, 1);
+  add_number("etp", degrees.expert_tensor, 0);
   add_number("dp", degrees.data, 1);
   add("pp", fmt::format("{}", degrees.pipeline));
   if (degrees.zero != Zero::none) add("zero", std::string(name(degrees.zero)));

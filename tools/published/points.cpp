@@ -78,6 +78,18 @@ int zero_of(const RowCells& row) {
   return level;
 }
 
+// A column, or "ETP 4" in the note, as NVIDIA's tables have it; 0: not printed.
+int expert_tensor_of(const RowCells& row) {
+  if (!row.text("etp").empty()) return row.whole("etp", 0);
+  constexpr std::string_view word = "ETP ";
+  const std::string note = row.text("note");
+  const std::size_t at = note.find(word);
+  if (at == std::string::npos) return 0;
+  const std::size_t begin = at + word.size();
+  const std::size_t end = note.find_first_not_of("0123456789", begin);
+  return parse_number<int>(note.substr(begin, end - begin)).value_or(0);
+}
+
 Point point_of(const RowCells& row, int line) {
   Point point;
   point.line = line;
@@ -99,6 +111,7 @@ Point point_of(const RowCells& row, int line) {
   point.chunks = row.whole("vp", 1);
   point.context = row.whole("cp", 1);
   point.expert = row.whole("ep", 1);
+  point.expert_tensor = expert_tensor_of(row);
   point.data = row.whole("dp", 1);
   for (const int degree : {point.tensor, point.pipeline, point.chunks, point.context, point.expert,
                            point.data, point.gpus, point.gpus_per_node}) {

@@ -32,6 +32,7 @@ struct Point {
   std::string framework;
   std::string precision;
   int tensor = 1, pipeline = 1, chunks = 1, context = 1, expert = 1, data = 1, zero = 0;
+  int expert_tensor = 0;  // tensor degree of experts; 0: not printed
   bool sequence_parallel = false;
   std::int64_t micro_batch = 0;          // sequences
   std::int64_t global_batch = 0;         // sequences

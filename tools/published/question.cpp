@@ -309,10 +309,22 @@ class QuestionWriter {
     return {};  // unreachable; g++ wants it
   }
 
+  // Megatron-Bridge sets expert_tensor_parallel_size to 1 for Qwen3 and DeepSeek-V3
+  // (scripts/performance/configs, *_workload_base_configs.py, read 2026-11-29); Megatron-LM's own
+  // default is the tensor degree.
+  int expert_tensor() {
+    if (point_.expert == 1 || point_.tensor == 1) return 0;
+    if (point_.expert_tensor > 0) return point_.expert_tensor;
+    if (!holds(point_.framework, "Bridge")) return 0;
+    assume("experts are not divided by tensor parallelism (etp 1), which is not printed");
+    return 1;
+  }
+
   void set_degrees(SettingRequest& setting) {
     setting.degrees.tensor = point_.tensor;
     setting.degrees.context = point_.context;
     setting.degrees.expert = point_.expert;
+    setting.degrees.expert_tensor = expert_tensor();
     setting.degrees.data = point_.data;
     setting.degrees.pipeline = point_.pipeline;
     setting.degrees.zero = static_cast<Zero>(point_.zero);

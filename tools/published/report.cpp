@@ -229,6 +229,7 @@ std::string degrees_text(const Point& point) {
   add("p", point.pipeline);
   add("v", point.chunks);
   add("e", point.expert);
+  if (point.expert_tensor > 0) text += fmt::format(" et{}", point.expert_tensor);
   add("d", point.data);
   add("z", point.zero > 1 ? point.zero : 1);
   if (text.empty()) text = "1";

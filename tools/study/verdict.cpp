@@ -165,7 +165,7 @@ std::optional<Inputs> inputs_of(const Case& asked, const Layout& layout, const C
   if (asked.ranked) {
     const Degrees& degrees = asked.ranked->grid().degrees();
     if (reduces_once(degrees)) {
-      inputs.data_ranks = asked.ranked->copies() * degrees.context;
+      inputs.data_ranks = asked.ranked->data_ranks();
     }
   }
   inputs.placement = layout.placement;

@@ -16,7 +16,8 @@ constexpr std::int64_t highest_degree = 1 << 16;
 constexpr std::int64_t most_collectives = 10'000;  // of one kind in one pass of a layer
 
 // The groups whose collectives are part of F, I and W.
-constexpr std::array blocking_groups{Dimension::tensor, Dimension::context, Dimension::expert};
+constexpr std::array blocking_groups{Dimension::tensor, Dimension::context, Dimension::expert,
+                                     Dimension::expert_tensor};
 
 // The value that is called so.
 template <class Values>
@@ -76,7 +77,7 @@ std::vector<LayerCollective> read_collective(const JsonNode& node, const TraceSi
 }  // namespace
 
 Sharding read_sharding(const JsonNode& node) {
-  node.check_keys({}, {"tensor", "context", "expert", "sequence"});
+  node.check_keys({}, {"tensor", "context", "expert", "sequence", "expert_tensor"});
   Sharding sharding;
   for (const DegreeField& field : degree_fields) {
     if (const auto found = node.find(field.key)) {
@@ -90,6 +91,10 @@ Sharding read_sharding(const JsonNode& node) {
           "sequence parallelism divides what tensor parallelism leaves whole, but "
           "\"tensor\" is 1");
     }
+  }
+  if (const auto found = node.find("expert_tensor")) {
+    sharding.expert_tensor = static_cast<int>(found->whole(1, highest_degree));
+    if (!sharding.folded()) sharding.expert_tensor = 0;
   }
   return sharding;
 }
@@ -113,6 +118,9 @@ std::string sharding_text(const Sharding& sharding) {
     if (degree != 1) members.push_back(fmt::format("\"{}\": {}", field.key, degree));
   }
   if (sharding.sequence) members.emplace_back("\"sequence\": true");
+  if (sharding.folded()) {
+    members.push_back(fmt::format("\"expert_tensor\": {}", sharding.expert_tensor));
+  }
   return fmt::format("{{{}}}", fmt::join(members, ", "));
 }
 

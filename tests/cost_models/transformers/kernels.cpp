@@ -258,6 +258,35 @@ TEST_CASE("experts: grouped products of the chosen rows, whatever the expert-par
   }
 }
 
+TEST_CASE("experts' products are as large in sum, whatever the tensor degree of experts") {
+  const TransformerConfig config = mixtral_config();
+  // Of 8 devices, with 4096 tokens for each pair of tensor-parallel ranks: rows and columns of an
+  // expert's product on one device.
+  struct Fold {
+    int expert, tensor;
+    double experts, rows, columns;
+  };
+  for (const Fold& fold :
+       {Fold{4, 2, 2, 4096, 14336}, Fold{8, 1, 1, 4096, 2 * 14336}, Fold{4, 1, 2, 2048, 2 * 14336},
+        Fold{2, 4, 4, 4096, 14336 / 2}, Fold{1, 1, 8, 512, 2 * 14336}}) {
+    CAPTURE(fold.expert);
+    CAPTURE(fold.tensor);
+    LanguageForm form = divided_form(1, 2, true);
+    form.sharding.expert = fold.expert;
+    form.sharding.expert_tensor = fold.tensor;
+    const LayerKernels block = block_kernels(config, form, 0);
+    const Kernel& up = called(block.forward, "experts_up");
+    CHECK(up.count == fold.experts);
+    CHECK(up.rows == fold.rows);
+    CHECK(up.columns == fold.columns);
+    // 8 devices compute the rows of 4 · 4096 tokens, two experts each.
+    CHECK(8 * up.flops == 2.0 * (4 * 4096 * 2) * (2 * 14336) * 4096);
+    CHECK(called(block.forward, "experts_down").flops * 2 == up.flops);
+    CHECK(called(block.forward, "router").rows == 4096 / 2);
+    CHECK(has(block.forward, "sort_received") == (fold.experts > 1 && fold.experts < 8));
+  }
+}
+
 TEST_CASE("imbalance is of the most loaded of several expert-parallel ranks") {
   const TransformerConfig config = mixtral_config();
   LanguageForm form = divided_form(1, 1);

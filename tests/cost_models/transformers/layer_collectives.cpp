@@ -136,6 +136,33 @@ TEST_CASE("sequence-parallel ranks send their rows and gather those of the group
                     {CollectiveKind::reduce_scatter, Dimension::tensor, rows, 1, 1, 0}});
 }
 
+TEST_CASE(
+    "experts with a tensor degree of their own get rows that only those who share them gather") {
+  LanguageForm form = divided_form(1, 4, true);
+  form.sharding.expert = 4;
+  const Bytes hidden{2 * 4096 * 4096};
+  // A quarter of the 4096 tokens, with two experts a token.
+  const Bytes sent{2 * (4096 / 4) * 2 * 4096};
+  const Collectives attention{{CollectiveKind::all_gather, Dimension::tensor, hidden, 1, 1, 0},
+                              {CollectiveKind::reduce_scatter, Dimension::tensor, hidden, 1, 1, 0}};
+  Collectives expected = attention;
+  expected.push_back({CollectiveKind::all_to_all, Dimension::expert, sent, 2, 2, 0});
+  form.sharding.expert_tensor = 1;
+  CHECK(block_collectives(mixtral_config(), form, 0) == expected);
+  form.sharding.expert_tensor = 2;
+  const Bytes gathered{2 * sent.count};  // of two ranks
+  expected.push_back({CollectiveKind::all_gather, Dimension::expert_tensor, gathered, 1, 1, 0});
+  expected.push_back({CollectiveKind::reduce_scatter, Dimension::expert_tensor, gathered, 1, 1, 0});
+  CHECK(block_collectives(mixtral_config(), form, 0) == expected);
+  // Each rank has all experts for its own tokens.
+  form.sharding.expert = form.sharding.expert_tensor = 1;
+  CHECK(block_collectives(mixtral_config(), form, 0) == attention);
+  // Shared experts are divided as the rest.
+  CHECK(volume(block_collectives(deepseek_config(), form, 3), Dimension::tensor) -
+            volume(block_collectives(mixtral_config(), form, 0), Dimension::tensor) >
+        4 * 2 * 4096 * 7168 - 4 * 2 * 4096 * 4096);
+}
+
 TEST_CASE("latent attention gathers its vectors of low rank") {
   const Bytes hidden{2 * 4096 * 7168};
   const Bytes low{2 * 4096 * (1536 + 512 + 64)};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cost_models/transformers/config.hpp"
+#include "cost_models/transformers/rank_parameters.hpp"
 #include "sim/base/errors.hpp"
 
 namespace stageline::parameters_tests {
@@ -158,6 +159,23 @@ TEST_CASE("blocks with experts and with windows are the configured ones") {
   CHECK(gemma.has_window(2));
   CHECK(family("mistral-7b").has_window(31));
   CHECK_FALSE(family("llama3-8b").has_window(0));
+}
+
+TEST_CASE("ranks hold all experts once among ep times their tensor degree") {
+  const TransformerConfig& mixtral = family("mixtral-8x7b");
+  const std::int64_t one = 3LL * 4096 * 14336;
+  const auto held = [&](const Sharding& sharding) {
+    return parameters_of_block(mixtral, sharding, 0);
+  };
+  const RankParameters usual = held({2, 1, 4, true});
+  CHECK(usual.experts == 2 * one / 2);
+  CHECK(held({2, 1, 8, true, 1}).experts == one);
+  CHECK(held({2, 1, 4, true, 1}).experts == 2 * one);
+  CHECK(held({2, 1, 2, true, 4}).experts == 4 * one / 4);
+  for (const int tensor : {1, 2, 4}) {
+    const RankParameters rank = held({2, 1, 4, true, tensor});
+    CHECK(rank.all - rank.experts == usual.all - usual.experts);
+  }
 }
 
 TEST_CASE("modules that predict further tokens have a block, a product of two widths and norms") {

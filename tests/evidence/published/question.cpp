@@ -5,6 +5,7 @@
 
 #include "sim/base/errors.hpp"
 #include "tests/evidence/published/sample_points.hpp"
+#include "tools/published/asked_again.hpp"
 #include "tools/published/hardware.hpp"
 #include "tools/published/point_model.hpp"
 #include "tools/published/points.hpp"
@@ -112,6 +113,33 @@ TEST_CASE("experts are asked as such, and never as a dense model") {
   CHECK(asked({{"model", "llama3-8b"}, {"experts", "8"}, {"topk", "2"}}).why_not ==
         "llama3-8b has no experts, and the row has 8");
   CHECK(asked({{"experts", "1"}, {"topk", "1"}}).why_not.empty());
+}
+
+TEST_CASE("experts have the tensor degree that is printed, or that of their software") {
+  const auto asked = [](const std::map<std::string, std::string>& cells) {
+    std::map<std::string, std::string> all{{"model", "qwen3-30b-a3b"},
+                                           {"gpus", "16"},
+                                           {"tp", "2"},
+                                           {"sp", "1"},
+                                           {"pp", "1"},
+                                           {"dp", "8"},
+                                           {"ep", "16"}};
+    for (const auto& [column, cell] : cells) all[column] = cell;
+    return question_of(point_of(with(pipeline_row(), all)));
+  };
+  const Question bridge = asked({{"framework", "Megatron-Bridge"}});
+  CHECK(bridge.request.setting.degrees.expert_tensor == 1);
+  CHECK(assumes(bridge, "experts are not divided by tensor parallelism (etp 1)"));
+  CHECK(command_of(bridge).find(" --ep 16 --etp 1 ") != std::string::npos);
+  const Question printed = asked({{"framework", "Megatron-Bridge"},
+                                  {"ep", "8"},
+                                  {"note", "ETP 2: experts divided by tp as well"}});
+  CHECK(printed.request.setting.degrees.expert_tensor == 2);
+  CHECK_FALSE(assumes(printed, "experts are not divided"));
+  CHECK(asked({{"framework", "NeMo 2 / Megatron-Core"}}).request.setting.degrees.expert_tensor ==
+        0);
+  CHECK(asked({{"framework", "Megatron-Bridge"}, {"tp", "1"}, {"dp", "16"}})
+            .request.setting.degrees.expert_tensor == 0);
 }
 
 TEST_CASE("a precision that is not known is not taken for fp16") {

@@ -239,6 +239,7 @@ Json degrees_json(const RankedCluster& ranked) {
               {"pp", degrees.pipeline},
               {"order", print_order(degrees.order)},
               {"pipelines_simulated", ranked.replicas()}};
+  if (degrees.folded()) object["etp"] = degrees.expert_tensor;
   put_zero(object, degrees);
   return object;
 }
@@ -292,7 +293,8 @@ void put_blocking(Json& result, const TrainingRates& rates) {
   if (!rates.tokens_per_second && !rates.model_flops) return;
   Json blocking;
   for (std::size_t g = 0; g < rates.blocking.size(); ++g) {
-    blocking[stageline::name(all_dimensions[g])] = rates.blocking[g];
+    const bool own = all_dimensions[g] != Dimension::expert_tensor || rates.blocking[g] > 0;
+    if (own) blocking[stageline::name(all_dimensions[g])] = rates.blocking[g];
   }
   result["blocking_fraction_by_group"] = std::move(blocking);
 }

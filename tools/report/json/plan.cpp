@@ -12,6 +12,7 @@ Json degrees_json(const Degrees& degrees) {
               {"ep", degrees.expert},
               {"dp", degrees.data},
               {"pp", degrees.pipeline}};
+  if (degrees.folded()) object["etp"] = degrees.expert_tensor;
   put_zero(object, degrees);
   return object;
 }

@@ -18,6 +18,12 @@ constexpr std::size_t widest_cut = 24;  // characters
 
 const PlanPoint& fastest_point(const Plan& plan) { return plan.front.front(); }
 
+// Whether experts have a tensor degree of their own in any plan.
+bool any_folded(const Plan& plan) {
+  return std::any_of(plan.front.begin(), plan.front.end(),
+                     [](const PlanPoint& one) { return one.candidate.shape.degrees.folded(); });
+}
+
 std::string degrees_cell(const PlanRow& row) {
   const auto widest = [&](int Degrees::*degree) {
     int most = 1;
@@ -30,6 +36,7 @@ std::string degrees_cell(const PlanRow& row) {
   std::string text = fmt::format("{}·{}·{}", degrees.tensor, degrees.pipeline, degrees.data);
   if (widest(&Degrees::context) > 1) text += fmt::format("·{}", degrees.context);
   if (widest(&Degrees::expert) > 1) text += fmt::format("·{}", degrees.expert);
+  if (any_folded(*row.plan)) text += fmt::format("·{}", degrees.expert_tensor_ranks());
   return text;
 }
 
@@ -196,6 +203,7 @@ std::string degrees_title(const Plan& plan) {
   };
   if (any(&Degrees::context)) title += "·cp";
   if (any(&Degrees::expert)) title += "·ep";
+  if (any_folded(plan)) title += "·etp";
   return title;
 }
 

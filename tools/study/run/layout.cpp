@@ -413,10 +413,11 @@ Time time_alone(const Case& asked, const Program& program, const Partition& part
   };
   if (!asked.ranked) return alone(asked.model);
   Degrees own = asked.ranked->grid().degrees();
-  if (own.zero == Zero::none || own.context == 1) return alone(asked.model);
+  if (own.zero == Zero::none || (own.context == 1 && !own.folded())) return alone(asked.model);
   own.data = 1;
   own.shard_group.ranks = std::gcd(own.shard_group.ranks, own.context);
-  own.expert = std::gcd(own.expert, own.context);  // those that its ranks can hold
+  // Those that its ranks can hold.
+  own.expert = std::gcd(own.expert, own.tensor * own.context / own.expert_tensor_ranks());
   return alone(with_state(asked.model, own));
 }
 
@@ -487,7 +488,7 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
         stated, degrees.data * degrees.context, stated));
   }
   if (reduces_once(degrees)) {
-    program.settings.data_ranks = asked.ranked->copies() * degrees.context;
+    program.settings.data_ranks = asked.ranked->data_ranks();
   }
   if (asked.pipelines() == 1) return program;
   return replicated(program, asked.pipelines(), device_names(asked.cluster));

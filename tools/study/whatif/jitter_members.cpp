@@ -29,11 +29,15 @@ std::vector<int> expert_neighbours(const RankGrid& grid, int pipeline) {
   }
   std::vector<int> first(as_size(degrees.data));
   std::iota(first.begin(), first.end(), 0);
-  for (const std::vector<int>& group : grid.groups(Dimension::expert, pipeline)) {
-    int least = degrees.data;
-    for (const int device : group) least = std::min(least, nth(first, replica.at(device)));
-    for (const int device : group) nth(first, replica.at(device)) = least;
-  }
+  const auto join = [&](Dimension dimension) {
+    for (const std::vector<int>& group : grid.groups(dimension, pipeline)) {
+      int least = degrees.data;
+      for (const int device : group) least = std::min(least, nth(first, replica.at(device)));
+      for (const int device : group) nth(first, replica.at(device)) = least;
+    }
+  };
+  join(Dimension::expert);
+  if (degrees.folded()) join(Dimension::expert_tensor);
   return first;
 }
 
@@ -52,9 +56,10 @@ class MemberCounter {
       return in_passes(times) || (op.kind == OpKind::update && times.update > Time{});
     };
     if (waits(Dimension::data)) return {0, ranked_.copies()};
-    if (!waits(Dimension::expert)) return {replica, 1};
+    if (!waits(Dimension::expert) && !waits(Dimension::expert_tensor)) return {replica, 1};
     if (ranked_.replicas() == 1) {
-      const int spanned = std::max(1, degrees_.expert / degrees_.context);
+      const int own = degrees_.tensor * degrees_.context;
+      const int spanned = std::lcm(degrees_.expert_width(), own) / own;
       return {0, std::min(spanned, ranked_.copies())};
     }
     const int pipeline = device % degrees_.pipeline;
