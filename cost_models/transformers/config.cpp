@@ -46,6 +46,7 @@ std::int64_t attention_extras(const TransformerConfig& config) {
     sum += (config.heads + 2 * config.kv_heads) * config.head_width;
   }
   if (config.query_key_norm) sum += 2 * norm_parameters(config, config.head_width);
+  if (config.sinks) sum += config.heads;
   return sum;
 }
 

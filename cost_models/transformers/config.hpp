@@ -57,6 +57,7 @@ struct TransformerConfig {
   bool norms_behind = false;       // one more norm behind attention and MLP (Gemma 2)
   bool embedding_norm = false;     // and one behind the embedding (BLOOM)
   bool query_key_norm = false;     // norms over the width of a head (Qwen 3)
+  bool sinks = false;              // a learned number a head in the softmax's sum (GPT-OSS)
   bool parallel_residual = false;  // x + attention(norm(x)) + MLP(norm'(x)) (GPT-NeoX)
   bool query_key_value_bias = false;
   bool projection_bias = false;  // of attention's output

@@ -305,25 +305,26 @@ void add_deepseek(Table& table) {
   table.back().config.prediction_modules = 1;
 }
 
-// Heads of 64, biases everywhere, windows in every other block. Its attention sinks, a number a
-// head of each block, are left out, so that the published number of parameters is not met by those.
+// Heads of 64, biases everywhere, windows in every other block, a sink for each head.
 void add_gpt_oss(Table& table) {
   const auto add = [&](std::string_view name, std::int64_t layers, std::int64_t experts,
-                       std::string_view repository, std::string_view summary) {
+                       std::int64_t published, std::string_view repository,
+                       std::string_view summary) {
     TransformerConfig config =
         llama_like(name, "gpt-oss", {layers, 2880, 64, 8, 2880}, 201088, 4096, repository);
     config.head_width = 64;
     config.query_key_value_bias = true;
     config.projection_bias = true;
     config.mlp_bias = true;
+    config.sinks = true;
     config.window = 128;
     config.window_every = 2;
     config.experts = Experts{.count = experts, .chosen = 4, .ffn = 2880, .correction_bias = true};
-    table.push_back({std::move(config), 0, summary});
+    table.push_back({std::move(config), published, summary});
   };
-  add("gpt-oss-20b", 24, 32, "openai/gpt-oss-20b",
+  add("gpt-oss-20b", 24, 32, 20'914'757'184, "openai/gpt-oss-20b",
       "GPT-OSS, 20.9 billion parameters, 24 blocks, 4 of 32 experts");
-  add("gpt-oss-120b", 36, 128, "openai/gpt-oss-120b",
+  add("gpt-oss-120b", 36, 128, 116'829'156'672, "openai/gpt-oss-120b",
       "GPT-OSS, 116.8 billion parameters, 36 blocks, 4 of 128 experts");
 }
 

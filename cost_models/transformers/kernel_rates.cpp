@@ -126,15 +126,16 @@ constexpr std::array known{
     ChipRates{"gb200", gb200(), of_gb200},
 };
 
-// Kinds that nobody fitted, each with the chip of its architecture: the same die with other memory
-// or links, or its successor.
+// Kinds that nobody fitted, each with the chip of its architecture: the same die with other memory,
+// links or power, or its successor.
 struct Relative {
   std::string_view kind;
   std::string_view chip;
 };
 constexpr std::array relatives{
-    Relative{"a800", "a100"},  Relative{"h800", "h100"}, Relative{"h20", "h100"},
-    Relative{"gh200", "h100"}, Relative{"b300", "b200"}, Relative{"gb300", "gb200"},
+    Relative{"a800", "a100"},     Relative{"h800", "h100"},      Relative{"h20", "h100"},
+    Relative{"h100-nvl", "h100"}, Relative{"h100-pcie", "h100"}, Relative{"gh200", "h100"},
+    Relative{"b300", "b200"},     Relative{"gb300", "gb200"},
 };
 
 std::string_view family_of_kind(std::string_view kind) { return kind.substr(0, kind.find('-')); }
@@ -159,25 +160,24 @@ const ChipRates* find_chip_rates(std::string_view kind) {
 }
 
 TakenRates rates_of(std::string_view kind) {
+  const auto* found = std::find_if(relatives.begin(), relatives.end(), [&](const Relative& one) {
+    return one.kind == kind || one.kind == family_of_kind(kind);
+  });
+  if (found != relatives.end()) {
+    const ChipRates& chip = *find_chip_rates(found->chip);
+    return {chip.rates, fmt::format("none are known of {}: those of {}", kind, chip.kind),
+            fmt::format("kernel rates of {}: nobody fitted them, the shares of its peak are those "
+                        "of the {}",
+                        kind, chip.kind)};
+  }
   if (const ChipRates* const own = find_chip_rates(kind)) {
     return {own->rates, std::string(own->source), ""};
   }
-  const std::string_view family = family_of_kind(kind);
-  const auto* const found =
-      std::find_if(relatives.begin(), relatives.end(),
-                   [&](const Relative& relative) { return relative.kind == family; });
-  if (found == relatives.end()) {
-    return {{},
-            fmt::format("none are known of {}: near those of an A100", kind),
-            fmt::format("kernel rates of {}: nobody fitted them, the shares of its peak are near "
-                        "those of an A100",
-                        kind)};
-  }
-  const ChipRates& chip = *find_chip_rates(found->chip);
-  return {chip.rates, fmt::format("none are known of {}: those of {}", kind, chip.kind),
-          fmt::format("kernel rates of {}: nobody fitted them, the shares of its peak are those of "
-                      "the {}",
-                      kind, chip.kind)};
+  return {{},
+          fmt::format("none are known of {}: near those of an A100", kind),
+          fmt::format("kernel rates of {}: nobody fitted them, the shares of its peak are near "
+                      "those of an A100",
+                      kind)};
 }
 
 Cluster calibrated(Cluster cluster, const KernelRates& rates) {

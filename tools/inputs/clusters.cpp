@@ -72,7 +72,7 @@ void set_memory(Cluster& cluster, std::optional<Bytes> memory, std::optional<Byt
 // its author may think that they count. Links of the network are left out. Empty: there are none,
 // or the cluster is too large to look at every pair.
 std::string note_on_unused(const Cluster& cluster) {
-  constexpr std::size_t most_looked_at = 256;
+  constexpr std::size_t most_looked_at = 64;
   if (cluster.links.empty() || cluster.devices.size() > most_looked_at) return "";
   std::vector<bool> used;
   const auto mark = [&used](const Route& route) {

@@ -83,27 +83,36 @@ int racks_of(int gpus, int rack) {
   return machines / machines_of_a_rack(machines, rack / in_machine);
 }
 
+bool is_digit(char character) { return std::isdigit(static_cast<unsigned char>(character)) != 0; }
+
 bool is_letter_or_digit(char character) {
   return std::isalnum(static_cast<unsigned char>(character)) != 0;
 }
 
-// Whether it is a word of the text: "h20" of "8x H20 96GB", and not of "h200".
-bool has_word(const std::string& text, std::string_view word) {
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    const bool begins = at == 0 || !is_letter_or_digit(text[at - 1]);
-    if (begins && (end == text.size() || !is_letter_or_digit(text[end]))) return true;
+// Whether the text names the chip: "h20" stands in "8xH20 96GB" and "H20SXM", not in "H200" or
+// "GH20".
+bool names_chip(const std::string& text, std::string_view chip) {
+  for (std::size_t at = text.find(chip); at != std::string::npos; at = text.find(chip, at + 1)) {
+    const std::size_t end = at + chip.size();
+    const bool counted = at >= 2 && text[at - 1] == 'x' && is_digit(text[at - 2]);
+    const bool begins = at == 0 || !is_letter_or_digit(text[at - 1]) || counted;
+    if (begins && (end == text.size() || !is_digit(text[end]))) return true;
   }
   return false;
 }
 
 std::string_view kind_of(const std::string& hardware) {
   const std::string words = lower(hardware);
-  if (has_word(words, "v100")) return has(words, "pcie") ? "" : "v100-sxm";
-  if (has_word(words, "h100")) return has(words, "96gb") ? "h100-96gb" : "h100";
-  if (has_word(words, "a100")) return has(words, "40gb") ? "a100-40gb" : "a100";
+  // The bundled machines have boards with NVSwitch; cards are slower, and joined otherwise.
+  const bool card = has(words, "pcie") || has(words, " nvl");
+  for (const std::string_view chip : {"v100", "a100", "h100", "h200"}) {
+    if (card && names_chip(words, chip)) return "";
+  }
+  if (names_chip(words, "v100")) return "v100-sxm";
+  if (names_chip(words, "h100")) return has(words, "96gb") ? "h100-96gb" : "h100";
+  if (names_chip(words, "a100")) return has(words, "40gb") ? "a100-40gb" : "a100";
   for (const KnownDevice& device : known_devices) {
-    if (has_word(words, device.kind)) return device.kind;
+    if (names_chip(words, device.kind)) return device.kind;
   }
   return "";
 }

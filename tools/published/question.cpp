@@ -227,6 +227,7 @@ class QuestionWriter {
     text += fmt::format(",fused={}", fused ? "yes" : "no");
     if (is_plain(software_)) text += ",dropout=yes";
     if (eight_bits(point_)) text += ",dtype=fp8";
+    if (hardware_.kind.starts_with("v100")) text += ",dtype=fp16";  // it has no bf16
     if (bracketed(point_)) {
       assume(
           "products in FP8: the table's notes say that the numbers in brackets are of another "

@@ -221,6 +221,11 @@ TEST_CASE("a kind that nobody fitted says whose rates it has") {
                                      chip);
     CHECK(find_chip_rates(kind) == nullptr);
   }
+  for (const char* const card : {"h100-nvl", "h100-pcie"}) {
+    CHECK(rates_of(card).rates == find_chip_rates("h100")->rates);
+    CHECK(has(rates_of(card).note, "those of the h100"));
+  }
+  CHECK(rates_of("h100-96gb").note.empty());
   CHECK(rates_of("mi300x").rates == KernelRates{});
 }
 

@@ -173,6 +173,10 @@ TEST_CASE("a row of a chip that nobody fitted says whose rates it has") {
   };
   CHECK(assumes(asked("H800"), "kernel rates of h800: nobody fitted them"));
   CHECK_FALSE(assumes(asked("H100"), "nobody fitted them"));
+  const Question volta = asked("V100-32GB");
+  CHECK(volta.request.setting.trace.find(",dtype=fp16") != std::string::npos);
+  CHECK(predicted(volta).step > predicted(asked("A100")).step);
+  CHECK(predicted(volta).step < 4 * predicted(asked("A100")).step);
 }
 
 TEST_CASE("experts without expert parallelism are experts of Megatron-Core on every rank") {
@@ -255,9 +259,16 @@ TEST_CASE("machines are bundled ones where their network is as fast") {
   CHECK(hardware({{"hardware", "8x H800 SXM"}}).cluster == "h800x8");
   CHECK(hardware({{"hardware", "H20-96GB"}}).cluster == "h20x8");
   CHECK(hardware({{"hardware", "H200"}}).cluster == "h200x8");
+  CHECK(hardware({{"hardware", "8xH20"}}).cluster == "h20x8");
+  CHECK(hardware({{"hardware", "8x A100SXM4"}}).cluster == "a100x8");
   CHECK(hardware({{"hardware", "A800"}}).cluster == "a800x8");
   CHECK(hardware({{"hardware", "AMD Instinct MI300X"}}).cluster == "mi300x8");
   CHECK(hardware({{"hardware", "V100-32GB"}}).kind == "v100-sxm");
+  for (const char* const card : {"H100 PCIe", "H100 NVL 94GB", "A100-PCIE-40GB", "V100 PCIe"}) {
+    CHECK(hardware({{"hardware", card}}).why_not ==
+          "no bundled cluster has the device \"" + std::string(card) + "\"");
+  }
+  CHECK(hardware({{"hardware", "GB200 NVL72"}, {"gpus_per_node", "72"}}).kind == "gb200");
   CHECK(hardware({{"hardware", "GH200"}}).why_not == "no bundled cluster has the device \"GH200\"");
   CHECK(hardware({{"hardware", "TPU v4"}}).why_not ==
         "no bundled cluster has the device \"TPU v4\"");
