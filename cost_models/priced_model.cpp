@@ -23,14 +23,19 @@ const DeviceKind& kind_called(const std::string& name, const std::string& model,
     if (kind.name == name) return kind;
     if (std::find(known.begin(), known.end(), kind.name) == known.end()) known.push_back(kind.name);
   }
+  // A sentence names a few; all of them are in the list.
+  constexpr std::size_t most_named = 12;
+  const std::string all = known.size() <= most_named
+                              ? fmt::format("one of {}", fmt::join(known, ", "))
+                              : "one of those that `stageline list` names";
   if (name.empty()) {
     throw UsageError(
-        fmt::format("model {} needs a device to be priced for: write model:{}@DEVICE with one "
-                    "of {}",
-                    model, model, fmt::join(known, ", ")));
+        fmt::format("model {} needs a device to be priced for: write model:{}@DEVICE with {}",
+                    model, model, all));
   }
-  throw UsageError(fmt::format("no device is called '{}' (there are {}){}", name,
-                               fmt::join(known, ", "), did_you_mean(name, known)));
+  throw UsageError(
+      fmt::format("no device is called '{}'{}; a device is {}, or a kind of a cluster file", name,
+                  did_you_mean(name, known), all));
 }
 
 // "key=value" into the options that all priced models take. Returns false for another key.

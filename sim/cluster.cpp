@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "sim/base/errors.hpp"
@@ -94,14 +95,31 @@ Cluster first_devices(Cluster cluster, int count) {
         "another --cluster, or equal devices by --link",
         cluster.name, have, have == 1 ? "" : "s", count, have));
   }
-  const int dropped = have - count;
-  cluster.devices.resize(as_size(count));
-  const auto gone = [&](int node) { return node >= count && node < have; };
-  std::erase_if(cluster.links, [&](const Link& link) { return gone(link.from) || gone(link.to); });
-  for (Link& link : cluster.links) {
-    if (link.from >= have) link.from -= dropped;
-    if (link.to >= have) link.to -= dropped;
+  if (count == have) return cluster;
+  std::vector<int> first(as_size(count));
+  std::iota(first.begin(), first.end(), 0);
+  return with_devices(std::move(cluster), first);
+}
+
+Cluster with_devices(Cluster cluster, const std::vector<int>& devices) {
+  const auto have = cluster.devices.size();
+  const int dropped = static_cast<int>(have - devices.size());
+  std::vector<int> now(have, -1);  // by device
+  std::vector<Device> kept;
+  kept.reserve(devices.size());
+  for (const int device : devices) {
+    nth(now, device) = static_cast<int>(kept.size());
+    kept.push_back(std::move(nth(cluster.devices, device)));
   }
+  cluster.devices = std::move(kept);
+  const auto renumbered = [&](int node) {
+    return as_size(node) < have ? now[as_size(node)] : node - dropped;
+  };
+  std::erase_if(cluster.links, [&](Link& link) {
+    link.from = renumbered(link.from);
+    link.to = renumbered(link.to);
+    return link.from < 0 || link.to < 0;
+  });
   return cluster;
 }
 

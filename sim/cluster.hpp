@@ -13,6 +13,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/units.hpp"
 #include "sim/measured_collective.hpp"
+#include "sim/model.hpp"
 
 namespace stageline {
 
@@ -107,6 +108,35 @@ struct Handover {
   friend bool operator==(const Handover&, const Handover&) = default;
 };
 
+/// Machines that one NVLink domain joins, as the trays of a rack: as many in each rack, and in the
+/// order of the devices.
+struct Racks {
+  int devices = 0;   // of a machine
+  int machines = 0;  // of a rack; 0: no domain is wider than a machine
+
+  /// Devices of a rack; 0: there are no racks.
+  int size() const { return devices * machines; }
+  friend bool operator==(const Racks&, const Racks&) = default;
+};
+
+/// Groups of ranks of which one is in several racks.
+struct Straddling {
+  Dimension dimension = Dimension::tensor;
+  int ranks = 0;   // of a group
+  int groups = 0;  // that are in several racks
+  friend bool operator==(const Straddling&, const Straddling&) = default;
+};
+
+/// What a job got of a cluster of racks.
+struct Allocation {
+  std::string rule;  // "segment", "fill" or "file"
+  int racks = 0;     // that it has devices of
+  int each = 0;      // devices of a rack; 0: not as many of each
+  int needed = 0;    // racks that equal shares would take, where the cluster has fewer; else 0
+  std::vector<Straddling> straddling;
+  friend bool operator==(const Allocation&, const Allocation&) = default;
+};
+
 struct Cluster {
   std::string name;
   std::string source;
@@ -131,6 +161,9 @@ struct Cluster {
   std::array<double, tiers> transfer_slowdown{};
   /// Measured on this cluster; they go before built-in constants.
   std::vector<MeasuredCollective> collectives;
+  Racks racks;
+  /// Where it is what a job got of more racks than one (cost_models/network/allocation.hpp).
+  std::optional<Allocation> allocation;
 
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
@@ -194,6 +227,10 @@ Network network_of(const Cluster& cluster);
 /// The first `count` devices of the cluster, with all hosts, switches and links. Throws UsageError,
 /// with both numbers, when the cluster has fewer.
 Cluster first_devices(Cluster cluster, int count);
+
+/// These devices of the cluster in this order, each once, with all hosts, switches and links among
+/// what is left.
+Cluster with_devices(Cluster cluster, const std::vector<int>& devices);
 
 /// `count` equal devices gpu0.. . With a link, each has one full-duplex port of that bandwidth on a
 /// common switch, shared by all messages that the device sends (or receives) at the same time;

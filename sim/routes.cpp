@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/graph/detail/d_ary_heap.hpp>
 #include <boost/property_map/property_map.hpp>
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "sim/base/errors.hpp"
@@ -53,10 +56,206 @@ std::string node_name(const Cluster& cluster, int node) {
 
 }  // namespace
 
+namespace {
+
+// Routes of so many devices that a search from each would take their number squared.
+//
+// Bytes pass through no third device, so a route is one link, or it enters the relays by a link of
+// its beginning and leaves them by one of its end. Few relays lie between others (switches of
+// rails, a spine): from each of these all others are searched once. The rest have one way on, and
+// machines are such leaves.
+//
+//     m0.gpu0 ── nvswitch        m0.gpu0 ── NIC ── rail0 ── spine ── rail1 ── NIC ── m1.gpu1
+//     device     leaf            device     leaf   core     core     core     leaf   device
+//
+// Among routes of one length it takes the one by the first link of the beginning and of the end.
+class RelayRoutes {
+ public:
+  RelayRoutes(std::size_t devices, const std::vector<bool>& relays, const std::vector<int>& first,
+              const std::vector<LinkSide>& wires)
+      : relays_(relays), first_(first), wires_(wires), core_(relays.size(), -1) {
+    for (std::size_t node = devices; node < relays.size(); ++node) {
+      if (!relays[node] || others_of(node) < 2) continue;
+      core_[node] = static_cast<int>(core_nodes_.size());
+      core_nodes_.push_back(static_cast<int>(node));
+    }
+    searched_.resize(core_nodes_.size());
+    sides_.resize(wires.size() / 2, {-1, -1});
+    for (int w = 0; w < static_cast<int>(wires.size()); ++w) {
+      std::array<int, 2>& sides = nth(sides_, nth(wires, w).link);
+      (sides[0] < 0 ? sides[0] : sides[1]) = w;
+    }
+    way_up_.assign(relays.size(), -1);
+    way_down_.assign(relays.size(), -1);
+    for (std::size_t node = devices; node < relays.size(); ++node) {
+      if (relays[node] && core_[node] < 0) find_ways(static_cast<int>(node));
+    }
+  }
+
+  // Appends the wires from the end to the beginning, as they are; none where no route leads.
+  void append_path(int source, int node, std::vector<int>& path) {
+    Length shortest = unreachable;
+    const auto take = [&](Length length, auto append) {
+      if (!(length < shortest)) return;
+      shortest = length;
+      path.clear();
+      append();
+    };
+    for (int w = nth(first_, source); w < nth(first_, source + 1); ++w) {
+      const LinkSide& out = nth(wires_, w);
+      if (out.to == node) {
+        take(out.length, [&] { path.push_back(w); });
+        continue;
+      }
+      if (!relays_[as_size(out.to)]) continue;
+      // The wires into a node are those that leave it, in the other direction.
+      for (int v = nth(first_, node); v < nth(first_, node + 1); ++v) {
+        const LinkSide& back = nth(wires_, v);
+        if (back.to == source || !relays_[as_size(back.to)]) continue;
+        const Between middle = between(out.to, back.to);
+        if (!middle.joined) continue;
+        const int in = opposite_of(v);
+        take(out.length + middle.length + nth(wires_, in).length, [&] {
+          path.push_back(in);
+          append_between(out.to, back.to, path);
+          path.push_back(w);
+        });
+      }
+      // The end may be a relay, as a host is.
+      if (relays_[as_size(node)]) {
+        const Between rest = between(out.to, node);
+        if (!rest.joined) continue;
+        take(out.length + rest.length, [&] {
+          append_between(out.to, node, path);
+          path.push_back(w);
+        });
+      }
+    }
+  }
+
+ private:
+  struct Between {
+    bool joined = false;
+    Length length{};
+  };
+  struct Searched {
+    std::vector<Length> length;  // by core relay
+    std::vector<int> wire_to;    // by core relay; -1: none, or where it began
+  };
+
+  // How many other relays it is linked to.
+  std::size_t others_of(std::size_t node) const {
+    std::vector<int> others;
+    for (int w = first_[node]; w < first_[node + 1]; ++w) {
+      const int to = nth(wires_, w).to;
+      if (relays_[as_size(to)] && as_size(to) != node) others.push_back(to);
+    }
+    std::sort(others.begin(), others.end());
+    return static_cast<std::size_t>(std::unique(others.begin(), others.end()) - others.begin());
+  }
+
+  // The other direction of a wire. Links lead both ways, and the two sides of one have two wires.
+  int opposite_of(int wire) const {
+    const std::array<int, 2>& sides = nth(sides_, nth(wires_, wire).link);
+    return sides[0] == wire ? sides[1] : sides[0];
+  }
+
+  // The shortest wires from a leaf to its only other relay, and back; -1: there are none.
+  void find_ways(int leaf) {
+    const auto keep_shorter = [&](int& best, int w) {
+      if (best < 0 || nth(wires_, w).length < nth(wires_, best).length) best = w;
+    };
+    for (int w = nth(first_, leaf); w < nth(first_, leaf + 1); ++w) {
+      const int to = nth(wires_, w).to;
+      if (!relays_[as_size(to)] || to == leaf) continue;
+      keep_shorter(nth(way_up_, leaf), w);
+      keep_shorter(nth(way_down_, leaf), opposite_of(w));
+    }
+  }
+
+  // Leads one relay to another; calls `step` with each wire, the last one first, if there is one.
+  template <typename Step>
+  bool walk(int from, int to, const Step& step) {
+    if (from == to) return true;
+    const bool leaf = nth(core_, from) < 0;
+    const int up = leaf ? nth(way_up_, from) : -1;
+    if (leaf && up < 0) return false;
+    if (leaf && nth(wires_, up).to == to) {
+      step(up);
+      return true;
+    }
+    const int down = nth(core_, to) < 0 ? nth(way_down_, to) : -1;
+    if (nth(core_, to) < 0 && down < 0) return false;
+    const int begin = leaf ? nth(wires_, up).to : from;
+    const int end = down < 0 ? to : nth(wires_, down).from;
+    if (nth(core_, begin) < 0 || nth(core_, end) < 0) return false;  // of two leaves, other ones
+    const Searched& found = searched(nth(core_, begin));
+    if (begin != end && nth(found.wire_to, nth(core_, end)) < 0) return false;
+    if (down >= 0) step(down);
+    for (int at = end; at != begin;) {
+      const int w = nth(found.wire_to, nth(core_, at));
+      step(w);
+      at = nth(wires_, w).from;
+    }
+    if (up >= 0) step(up);
+    return true;
+  }
+
+  Between between(int from, int to) {
+    Between found;
+    found.joined =
+        walk(from, to, [&](int w) { found.length = nth(wires_, w).length + found.length; });
+    return found;
+  }
+
+  void append_between(int from, int to, std::vector<int>& path) {
+    walk(from, to, [&](int w) { path.push_back(w); });
+  }
+
+  // Dijkstra's algorithm among the core's relays, which are few.
+  const Searched& searched(int begin) {
+    Searched& found = nth(searched_, begin);
+    if (!found.length.empty()) return found;
+    found.length.assign(core_nodes_.size(), unreachable);
+    found.wire_to.assign(core_nodes_.size(), -1);
+    std::set<std::pair<Length, int>> open{{Length{}, begin}};
+    nth(found.length, begin) = Length{};
+    while (!open.empty()) {
+      const int at = open.begin()->second;
+      open.erase(open.begin());
+      const int node = nth(core_nodes_, at);
+      for (int w = nth(first_, node); w < nth(first_, node + 1); ++w) {
+        const LinkSide& wire = nth(wires_, w);
+        const int next = nth(core_, wire.to);
+        if (next < 0) continue;
+        const Length through = nth(found.length, at) + wire.length;
+        if (!(through < nth(found.length, next))) continue;
+        open.erase({nth(found.length, next), next});
+        nth(found.length, next) = through;
+        nth(found.wire_to, next) = w;
+        open.insert({through, next});
+      }
+    }
+    return found;
+  }
+
+  const std::vector<bool>& relays_;
+  const std::vector<int>& first_;
+  const std::vector<LinkSide>& wires_;
+  std::vector<std::array<int, 2>> sides_;  // by link: its wires
+  std::vector<int> core_;                  // by node: its number among the core's; -1: none of them
+  std::vector<int> core_nodes_;
+  std::vector<int> way_up_;  // by node: of leaves
+  std::vector<int> way_down_;
+  std::vector<Searched> searched_;
+};
+
+}  // namespace
+
 // The wires of a cluster, and by source the last wire of the route to each node.
 class Routes::Search {
  public:
-  Search(const Cluster& cluster, const std::vector<LinkSide>& wires)
+  Search(const Cluster& cluster, const std::vector<LinkSide>& wires, std::size_t most_searched)
       : cluster_(cluster),
         relays_(cluster.devices.size() + cluster.hosts.size() + cluster.switches.size()),
         first_(relays_.size() + 1),
@@ -73,6 +272,9 @@ class Routes::Search {
     wires_.resize(wires.size());
     std::vector<int> next(first_.begin(), first_.end() - 1);
     for (const LinkSide& wire : wires) nth(wires_, nth(next, wire.from)++) = wire;
+    if (cluster.devices.size() > most_searched) {
+      relay_routes_.emplace(cluster.devices.size(), relays_, first_, wires_);
+    }
   }
 
   struct Reach {
@@ -102,14 +304,16 @@ class Routes::Search {
     return reach;
   }
 
-  bool reaches(int source, int node) { return node == source || nth(from(source), node) >= 0; }
+  bool reaches(int source, int node) {
+    if (node == source) return true;
+    if (relay_routes_) return !path(source, node).empty();
+    return nth(from(source), node) >= 0;
+  }
 
   // Where it reaches the node.
   Route route_to(int source, int node) {
     Route route = walked(source, node, &LinkSide::resource);
-    for (int at = node; at != source; at = last(source, at).from) {
-      route.latency += Time{last(source, at).length.latency};
-    }
+    for (const int w : path(source, node)) route.latency += Time{nth(wires_, w).length.latency};
     std::reverse(route.resources.begin(), route.resources.end());
     return route;
   }
@@ -117,6 +321,10 @@ class Routes::Search {
   // Walks back to a node that has been passed. Where it reaches the node.
   void append_resources(int source, int node, std::vector<bool>& passed,
                         std::vector<int>& resources) {
+    if (relay_routes_) {
+      for (const int w : path(source, node)) resources.push_back(nth(wires_, w).resource);
+      return;
+    }
     passed.resize(relays_.size());
     for (; node != source && !passed[as_size(node)]; node = last(source, node).from) {
       passed[as_size(node)] = true;
@@ -127,9 +335,7 @@ class Routes::Search {
   // The same links, walked back to the source.
   Route route_back_from(int source, int node) {
     Route route = walked(source, node, &LinkSide::opposite);
-    for (int at = node; at != source; at = last(source, at).from) {
-      route.latency += last(source, at).back;
-    }
+    for (const int w : path(source, node)) route.latency += nth(wires_, w).back;
     return route;
   }
 
@@ -137,11 +343,24 @@ class Routes::Search {
   // The last wire on the route to a node that the source reaches.
   const LinkSide& last(int source, int node) { return nth(wires_, nth(nth(last_, source), node)); }
 
+  // The wires of the route, the last one first; none where no route leads.
+  const std::vector<int>& path(int source, int node) {
+    path_.clear();
+    if (relay_routes_) {
+      relay_routes_->append_path(source, node, path_);
+      return path_;
+    }
+    for (int at = node; at != source; at = last(source, at).from) {
+      path_.push_back(nth(from(source), at));
+    }
+    return path_;
+  }
+
   // The route without its latency, from its end to its beginning.
   Route walked(int source, int node, int LinkSide::*resource) {
     Route route;
-    for (; node != source; node = last(source, node).from) {
-      const LinkSide& wire = last(source, node);
+    for (const int w : path(source, node)) {
+      const LinkSide& wire = nth(wires_, w);
       const Link& link = nth(cluster_.links, wire.link);
       route.bandwidth = std::min(route.bandwidth, link.bandwidth);
       route.resources.push_back(wire.*resource);
@@ -201,9 +420,12 @@ class Routes::Search {
   std::vector<Length> length_;
   std::vector<std::size_t> place_;  // in the heap
   std::vector<std::vector<int>> last_;
+  std::optional<RelayRoutes> relay_routes_;  // of many devices
+  std::vector<int> path_;
 };
 
-Routes::Routes(const Cluster& cluster) : cluster_(cluster), between_(cluster.devices.size()) {
+Routes::Routes(const Cluster& cluster, std::size_t most_searched)
+    : cluster_(cluster), between_(cluster.devices.size()) {
   if (cluster.links.empty()) return;
   check_latencies();
   std::vector<LinkSide> wires;
@@ -228,7 +450,7 @@ Routes::Routes(const Cluster& cluster) : cluster_(cluster), between_(cluster.dev
     wires.push_back({length, link.from, link.to, index, there, back, link.back()});
     wires.push_back({length_back, link.to, link.from, index, back, there, link.latency});
   }
-  search_ = std::make_unique<Search>(cluster, wires);
+  search_ = std::make_unique<Search>(cluster, wires, most_searched);
 }
 
 Routes::~Routes() = default;

@@ -1,6 +1,7 @@
 // Routes through the links of a cluster.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,9 +20,11 @@ namespace stageline {
 /// travel through a third device.
 class Routes {
  public:
-  /// Refers to the cluster, which must outlive it. Throws UsageError where latencies add up to more
-  /// than can be looked for.
-  explicit Routes(const Cluster& cluster);
+  /// Refers to the cluster, which must outlive it. Clusters of up to `most_searched` devices are
+  /// searched from each device; larger ones between the switches that are between others, which
+  /// finds routes as short and as wide, by O(1) of memory a device. Throws UsageError where
+  /// latencies add up to more than can be looked for.
+  explicit Routes(const Cluster& cluster, std::size_t most_searched = 4096);
   ~Routes();
   Routes(const Routes&) = delete;
   Routes& operator=(const Routes&) = delete;

@@ -54,8 +54,10 @@ struct Bundled {
 };
 const std::vector<Bundled>& bundled_clusters();
 const std::vector<Bundled>& bundled_traces();
+/// {"format": "stageline-kinds 1", "kinds": […]}: kinds of devices that no bundled cluster has.
+const std::vector<Bundled>& bundled_kind_lists();
 
-/// The device kinds of a bundled cluster, and of all of them, each once; with the memory that the
+/// The device kinds of a bundled file, and of all of them, each once; with the memory that the
 /// driver reports, and its reserve, or with that of the data sheet. Throw TraceError.
 std::vector<DeviceKind> kinds_of(const Bundled& bundled, bool driver = false);
 std::vector<DeviceKind> bundled_kinds(bool driver = false);

@@ -24,17 +24,33 @@ constexpr std::string_view source_of_b200 =
 constexpr std::string_view b200_sizes =
     "two lines through nccl-tests on 8 B200, 1 MiB to 1 GiB: stas00/ml-engineering, "
     "network/benchmarks";
+constexpr std::string_view same_as_b200 = "as the B200, whose NVLink and NVSwitch are the same";
+constexpr std::string_view share_of_a100 =
+    "derived: of its own NVLink the share that the A100 reaches, 0.76";
+constexpr std::string_view share_of_h200 =
+    "derived: of its own NVLink the share that the H200 reaches, 0.81; DeepEP's documentation says "
+    "160 GB/s (deepseek-ai/DeepEP, docs/legacy.md)";
 constexpr std::string_view no_table = "no table: links as the cluster states them";
 
 constexpr std::array known_chips{
     Chip{"v100", Generation::volta, 150e9, 0, 0, 0, no_table},
     Chip{"a100", Generation::ampere, 300e9, 228.2e9, 0, 0, vtrain},
-    Chip{"a800", Generation::ampere, 200e9, 0, 0, 0, no_table},
+    Chip{"a800", Generation::ampere, 200e9, 152e9, 0, 0, share_of_a100},
+    Chip{"rtx3090", Generation::ampere, 0, 0, 0, 0, no_table},
+    Chip{"a6000", Generation::ampere, 0, 0, 0, 0, no_table},
+    Chip{"a10", Generation::ampere, 0, 0, 0, 0, no_table},
     Chip{"rtx4090", Generation::ampere, 0, 0, 0, 0, no_table},
+    Chip{"l40s", Generation::ampere, 0, 0, 0, 0, no_table},
+    Chip{"l4", Generation::ampere, 0, 0, 0, 0, no_table},
+    Chip{"rtx5090", Generation::blackwell, 0, 0, 0, 0, no_table},
     Chip{"h100", Generation::hopper, 450e9, 367e9, 361e9, 363e9, hopper},
     Chip{"h200", Generation::hopper, 450e9, 367e9, 361e9, 363e9, h200},
+    Chip{"h20", Generation::hopper, 450e9, 367e9, 361e9, 363e9, hopper},
+    Chip{"h800", Generation::hopper, 200e9, 163e9, 160e9, 161e9, share_of_h200},
     Chip{"b200", Generation::blackwell, 900e9, 652e9, 0, 0, source_of_b200},
     Chip{"gb200", Generation::blackwell, 900e9, 652e9, 0, 0, source_of_b200},
+    Chip{"b300", Generation::blackwell, 900e9, 652e9, 0, 0, same_as_b200},
+    Chip{"gb300", Generation::blackwell, 900e9, 652e9, 0, 0, same_as_b200},
 };
 
 // 2 to 8 ranks.
@@ -76,10 +92,16 @@ constexpr std::array line_table{
     of_nvls("h100", 95e-6, 475e9, hopper),
     of_nvls("h200", 40e-6, 300e9, h200_sizes),
     of_nvls("h200", 95e-6, 475e9, h200_sizes),
+    of_nvls("h20", 40e-6, 300e9, hopper),
+    of_nvls("h20", 95e-6, 475e9, hopper),
     of_nvls("b200", 52e-6, 420e9, b200_sizes),
     of_nvls("b200", 110e-6, 750e9, b200_sizes),
     of_nvls("gb200", 52e-6, 420e9, b200_sizes),
     of_nvls("gb200", 110e-6, 750e9, b200_sizes),
+    of_nvls("b300", 52e-6, 420e9, same_as_b200),
+    of_nvls("b300", 110e-6, 750e9, same_as_b200),
+    of_nvls("gb300", 52e-6, 420e9, same_as_b200),
+    of_nvls("gb300", 110e-6, 750e9, same_as_b200),
 };
 
 }  // namespace

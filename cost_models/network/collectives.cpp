@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
@@ -19,6 +22,66 @@ namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 constexpr std::string_view best_algorithm = "best";
+constexpr int most_in_searched_ring = 16;
+
+// By pair of ranks, the bytes a second of the link that joins them; 0: none does.
+using RingLinks = std::vector<std::vector<std::int64_t>>;
+
+// A ring through all ranks over links of at least that rate: depth first, lower ranks first, so
+// that the result is the same everywhere. Empty: there is none, or it was not found in so many
+// steps.
+class RingSearch {
+ public:
+  RingSearch(const RingLinks& links, std::int64_t rate) : links_(links), rate_(rate) {}
+
+  std::vector<int> found() {
+    ring_ = {0};
+    passed_.assign(links_.size(), false);
+    passed_[0] = true;
+    return grow() ? ring_ : std::vector<int>{};
+  }
+
+ private:
+  bool joins(int a, int b) const {
+    const std::int64_t link = nth(nth(links_, a), b);
+    return link > 0 && link >= rate_;
+  }
+
+  bool grow() {
+    if (++steps_ > most_steps) return false;
+    if (ring_.size() == links_.size()) return joins(ring_.back(), ring_.front());
+    for (int next = 1; next < std::ssize(links_); ++next) {
+      if (passed_[as_size(next)] || !joins(ring_.back(), next)) continue;
+      passed_[as_size(next)] = true;
+      ring_.push_back(next);
+      if (grow()) return true;
+      ring_.pop_back();
+      passed_[as_size(next)] = false;
+    }
+    return false;
+  }
+
+  static constexpr int most_steps = 100'000;
+  const RingLinks& links_;
+  std::int64_t rate_;
+  std::vector<int> ring_;
+  std::vector<bool> passed_;
+  int steps_ = 0;
+};
+
+// The ring whose narrowest link is the widest, of at least that rate; empty: there is none.
+std::vector<int> widest_ring(const RingLinks& links, std::int64_t least) {
+  std::set<std::int64_t, std::greater<>> rates;
+  for (const std::vector<std::int64_t>& row : links) {
+    for (const std::int64_t rate : row) {
+      if (rate > 0 && rate >= least) rates.insert(rate);
+    }
+  }
+  for (const std::int64_t rate : rates) {
+    if (std::vector<int> ring = RingSearch(links, rate).found(); !ring.empty()) return ring;
+  }
+  return {};
+}
 
 // "gpu0, gpu1, … of 8 ranks"
 std::string ranks_text(const Cluster& cluster, const std::vector<int>& ranks) {
@@ -87,6 +150,41 @@ const MeasuredCollective* line_for(const Cluster& cluster, const MeasuredCollect
   return own;
 }
 
+// By tier: the share of a link's stated rate that large collectives reach.
+std::array<double, tiers> shares_reached(const GroupShape& shape, CollectiveKind kind) {
+  std::array<double, tiers> shares{1, 1, 1, 1};
+  if (!shape.known()) return shares;
+  nth(shares, Tier::network) = reached_of_nic;
+  const double rate = nvlink_ring_rate(*shape.chip, kind, shape.largest());
+  if (rate > 0) nth(shares, Tier::nvlink) = std::min(rate / shape.chip->nvlink, 1.0);
+  return shares;
+}
+
+// By device: equal where two may be of one domain, since a machine or links of NVLink join them.
+// All are where some device has no machine.
+std::vector<int> reach_of_devices(const Cluster& cluster) {
+  const std::size_t devices = cluster.devices.size();
+  const bool housed = std::all_of(cluster.devices.begin(), cluster.devices.end(),
+                                  [](const Device& device) { return device.host >= 0; });
+  if (!housed) return std::vector<int>(devices);
+  std::vector<int> group(devices + cluster.hosts.size() + cluster.switches.size());
+  std::iota(group.begin(), group.end(), 0);
+  const auto find = [&](int node) {
+    while (nth(group, node) != node) node = nth(group, node) = nth(group, nth(group, node));
+    return node;
+  };
+  for (std::size_t d = 0; d < devices; ++d) {
+    const int host = static_cast<int>(devices) + cluster.devices[d].host;
+    nth(group, find(static_cast<int>(d))) = find(host);
+  }
+  for (const Link& link : cluster.links) {
+    if (link.tier == Tier::nvlink) nth(group, find(link.from)) = find(link.to);
+  }
+  std::vector<int> joined(devices);
+  for (std::size_t d = 0; d < devices; ++d) joined[d] = find(static_cast<int>(d));
+  return joined;
+}
+
 }  // namespace
 
 std::vector<std::string> collective_algorithms() {
@@ -134,7 +232,11 @@ Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::stri
   // Resources are numbered as Routes says: two for each link, one where it is half-duplex.
   for (const Link& link : cluster.links) {
     tier_.insert(tier_.end(), link.duplex == Duplex::half ? 1 : 2, link.tier);
+    if (std::max(link.from, link.to) < std::ssize(cluster.devices)) {
+      joined_.insert(std::minmax(link.from, link.to));
+    }
   }
+  reach_ = reach_of_devices(cluster);
 }
 
 CollectivePlan Collectives::plan(const Collective& collective) {
@@ -285,10 +387,12 @@ Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind 
   if (!beside.same.empty()) add(algorithm, beside.same);
   if (beside.other != nullptr) add(*beside.other, beside.others);
   use.rate = unbounded;
+  const std::array<double, tiers> reached = shares_reached(found.shape(), kind);
   for (std::size_t i = 0; i < load.size(); ++i) {
     if (load[i] <= 0) continue;
     const int resource = static_cast<int>(i);
-    const double share = load[i] / reached(resource, found.shape(), kind);
+    const bool limited = !routes_.capacity()[i].is_unlimited();
+    const double share = load[i] / (limited ? nth(reached, nth(tier_, resource)) : 1);
     use.route.resources.push_back(resource);
     use.route.load.push_back(share);
     const Bandwidth capacity = routes_.capacity()[i];
@@ -297,24 +401,6 @@ Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind 
   }
   use.route.bandwidth = rounded(use.rate);
   return use;
-}
-
-// The share of a link's stated rate that large collectives reach.
-double Collectives::reached(int resource, const GroupShape& shape, CollectiveKind kind) const {
-  const Bandwidth capacity = nth(routes_.capacity(), resource);
-  if (!shape.known() || capacity.is_unlimited()) return 1;
-  switch (nth(tier_, resource)) {
-    case Tier::network:
-      return reached_of_nic;
-    case Tier::nvlink: {
-      const double rate = nvlink_ring_rate(*shape.chip, kind, shape.largest());
-      return rate > 0 ? std::min(rate / shape.chip->nvlink, 1.0) : 1;
-    }
-    case Tier::other:
-    case Tier::pcie:
-      return 1;
-  }
-  return 1;
 }
 
 Collectives::Prepared& Collectives::prepared(const Groups& groups, const Groups& beside) {
@@ -355,6 +441,7 @@ void Collectives::add_group(const std::vector<int>& group, Prepared& found) {
     shape.domains.push_back(static_cast<int>(domain.size()));
     ranks.insert(ranks.end(), domain.begin(), domain.end());
   }
+  if (shape.count() == 1) ranks = in_ring_order(std::move(ranks));
   const auto alike =
       std::find_if(found.shapes.begin(), found.shapes.end(),
                    [&](const GroupShape& other) { return other.domains == shape.domains; });
@@ -363,14 +450,54 @@ void Collectives::add_group(const std::vector<int>& group, Prepared& found) {
   found.ranks.push_back(std::move(ranks));
 }
 
+// The ranks in the order of a ring of direct links, the widest one, where links join devices and
+// such a ring is no narrower than the routes between neighbours as the ranks are numbered.
+std::vector<int> Collectives::in_ring_order(std::vector<int> ranks) {
+  const int count = static_cast<int>(ranks.size());
+  if (joined_.empty() || count < 4 || count > most_in_searched_ring) return ranks;
+  RingLinks links(as_size(count), std::vector<std::int64_t>(as_size(count)));
+  std::int64_t narrowest = std::numeric_limits<std::int64_t>::max();
+  bool direct = true;
+  for (int a = 0; a < count; ++a) {
+    for (int b = a + 1; b < count; ++b) {
+      const std::pair<int, int> pair = std::minmax(nth(ranks, a), nth(ranks, b));
+      const bool neighbours = b == a + 1 || (a == 0 && b == count - 1);
+      const bool linked = joined_.count(pair) > 0;
+      if (!linked && !neighbours) continue;
+      try {
+        const Route& route = routes_.between(pair.first, pair.second);
+        const std::int64_t rate = route.bandwidth.bytes_per_second;
+        const bool alone = linked && route.resources.size() == 1;
+        if (alone) nth(nth(links, a), b) = nth(nth(links, b), a) = rate;
+        if (neighbours) narrowest = std::min(narrowest, rate);
+        if (neighbours && !alone) direct = false;
+      } catch (const UsageError&) {
+        return ranks;  // no route: the algorithms that need one refuse
+      }
+    }
+  }
+  if (direct) return ranks;
+  const std::vector<int> ring = widest_ring(links, narrowest);
+  if (ring.empty()) return ranks;
+  std::vector<int> ordered;
+  for (const int at : ring) ordered.push_back(nth(ranks, at));
+  return ordered;
+}
+
 std::vector<std::vector<int>> Collectives::domains_of(const std::vector<int>& group) {
   std::vector<std::vector<int>> domains;
+  std::unordered_map<int, std::vector<int>> near;  // domains, by what their devices can share
   for (const int rank : group) {
-    auto joined = std::find_if(domains.begin(), domains.end(), [&](const std::vector<int>& domain) {
-      return same_domain(cluster_, routes_, domain.front(), rank);
+    std::vector<int>& candidates = near[nth(reach_, rank)];
+    const auto joined = std::find_if(candidates.begin(), candidates.end(), [&](int domain) {
+      return same_domain(cluster_, routes_, nth(domains, domain).front(), rank);
     });
-    if (joined == domains.end()) joined = domains.insert(domains.end(), std::vector<int>{});
-    joined->push_back(rank);
+    if (joined != candidates.end()) {
+      nth(domains, *joined).push_back(rank);
+      continue;
+    }
+    candidates.push_back(static_cast<int>(domains.size()));
+    domains.push_back({rank});
   }
   return domains;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -107,13 +108,13 @@ class Collectives {
   Beside beside_of(const Algorithm& algorithm, const Collective& collective, const Prepared& found);
   void add_group(const std::vector<int>& group, Prepared& found);
   std::vector<std::vector<int>> domains_of(const std::vector<int>& group);
+  std::vector<int> in_ring_order(std::vector<int> ranks);
   GroupShape links_of(const Prepared& found);
   const Chip* chip_of_all(const std::vector<std::vector<int>>& groups) const;
   Use use_of(const Algorithm& algorithm, CollectiveKind kind, const Prepared& found,
              const Beside& beside);
   std::vector<double> loads_of(const Algorithm& algorithm, CollectiveKind kind,
                                const Prepared& found, Tier& tier);
-  double reached(int resource, const GroupShape& shape, CollectiveKind kind) const;
   Candidate candidate(const Algorithm& algorithm, const Collective& collective, Prepared& found);
   Candidate chosen(const Collective& collective, Prepared& found);
   const MeasuredCollective* measured(CollectiveKind kind, const Prepared& found) const;
@@ -121,7 +122,9 @@ class Collectives {
   const Cluster& cluster_;
   Routes& routes_;
   AlgorithmNames algorithms_;
-  std::vector<Tier> tier_;                                  // by resource
+  std::vector<Tier> tier_;                // by resource
+  std::vector<int> reach_;                // by device: unequal of devices in different domains
+  std::set<std::pair<int, int>> joined_;  // devices, lower number first, that a link joins
   std::map<std::pair<Groups, Groups>, Prepared> prepared_;  // by groups, and those beside them
 };
 

@@ -94,8 +94,8 @@ int RankGrid::device(const GridPlace& place) const {
 
 std::vector<int> RankGrid::holders(int pipeline, int tensor, int data) const {
   std::vector<int> found;
-  for (int d = 0; d < degrees_.data; ++d) {
-    if (data >= 0 && d != data) continue;
+  const int last = data < 0 ? degrees_.data : data + 1;
+  for (int d = std::max(data, 0); d < last; ++d) {
     for (int c = 0; c < degrees_.context; ++c) found.push_back(device({tensor, c, d, pipeline}));
   }
   return found;

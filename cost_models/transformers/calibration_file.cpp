@@ -199,8 +199,7 @@ Calibration read_calibration(const std::string& text, const std::string& file) {
   if (calibration.kind.empty()) {
     root.at("kind").refuse("must name the kind of device that the rates are for");
   }
-  const ChipRates* const chip = find_chip_rates(calibration.kind);
-  calibration.rates = rates_in(root.at("rates"), chip == nullptr ? KernelRates{} : chip->rates);
+  calibration.rates = rates_in(root.at("rates"), rates_of(calibration.kind).rates);
   if (const auto fitted = root.find("fitted")) {
     calibration.fitted = fitted_of(*fitted, calibration.rates);
   }

@@ -305,6 +305,28 @@ void add_deepseek(Table& table) {
   table.back().config.prediction_modules = 1;
 }
 
+// Heads of 64, biases everywhere, windows in every other block. Its attention sinks, a number a
+// head of each block, are left out, so that the published number of parameters is not met by those.
+void add_gpt_oss(Table& table) {
+  const auto add = [&](std::string_view name, std::int64_t layers, std::int64_t experts,
+                       std::string_view repository, std::string_view summary) {
+    TransformerConfig config =
+        llama_like(name, "gpt-oss", {layers, 2880, 64, 8, 2880}, 201088, 4096, repository);
+    config.head_width = 64;
+    config.query_key_value_bias = true;
+    config.projection_bias = true;
+    config.mlp_bias = true;
+    config.window = 128;
+    config.window_every = 2;
+    config.experts = Experts{.count = experts, .chosen = 4, .ffn = 2880, .correction_bias = true};
+    table.push_back({std::move(config), 0, summary});
+  };
+  add("gpt-oss-20b", 24, 32, "openai/gpt-oss-20b",
+      "GPT-OSS, 20.9 billion parameters, 24 blocks, 4 of 32 experts");
+  add("gpt-oss-120b", 36, 128, "openai/gpt-oss-120b",
+      "GPT-OSS, 116.8 billion parameters, 36 blocks, 4 of 128 experts");
+}
+
 // Norms before and behind, windows in every other block.
 void add_gemma2(Table& table) {
   const auto add = [&](std::string_view name, const Size& size, std::int64_t head_width,
@@ -337,6 +359,7 @@ Table build() {
   add_qwen25(table);
   add_qwen3(table);
   add_deepseek(table);
+  add_gpt_oss(table);
   add_gemma2(table);
   return table;
 }

@@ -1,6 +1,8 @@
 // The constants of the cost model of language models: their priors, and their values by chip.
 #include "cost_models/transformers/kernel_rates.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -124,6 +126,19 @@ constexpr std::array known{
     ChipRates{"gb200", gb200(), of_gb200},
 };
 
+// Kinds that nobody fitted, each with the chip of its architecture: the same die with other memory
+// or links, or its successor.
+struct Relative {
+  std::string_view kind;
+  std::string_view chip;
+};
+constexpr std::array relatives{
+    Relative{"a800", "a100"},  Relative{"h800", "h100"}, Relative{"h20", "h100"},
+    Relative{"gh200", "h100"}, Relative{"b300", "b200"}, Relative{"gb300", "gb200"},
+};
+
+std::string_view family_of_kind(std::string_view kind) { return kind.substr(0, kind.find('-')); }
+
 Bandwidth times(Bandwidth bandwidth, double factor) {
   if (bandwidth.is_unlimited()) return bandwidth;
   const double rate = static_cast<double>(bandwidth.bytes_per_second) * factor;
@@ -137,10 +152,32 @@ std::span<const KernelConstant> kernel_constants() { return constants; }
 std::span<const ChipRates> chip_rates() { return known; }
 
 const ChipRates* find_chip_rates(std::string_view kind) {
-  const std::string_view family = kind.substr(0, kind.find('-'));
+  const std::string_view family = family_of_kind(kind);
   const auto* const found = std::find_if(
       known.begin(), known.end(), [&](const ChipRates& chip) { return chip.kind == family; });
   return found == known.end() ? nullptr : found;
+}
+
+TakenRates rates_of(std::string_view kind) {
+  if (const ChipRates* const own = find_chip_rates(kind)) {
+    return {own->rates, std::string(own->source), ""};
+  }
+  const std::string_view family = family_of_kind(kind);
+  const auto* const found =
+      std::find_if(relatives.begin(), relatives.end(),
+                   [&](const Relative& relative) { return relative.kind == family; });
+  if (found == relatives.end()) {
+    return {{},
+            fmt::format("none are known of {}: near those of an A100", kind),
+            fmt::format("kernel rates of {}: nobody fitted them, the shares of its peak are near "
+                        "those of an A100",
+                        kind)};
+  }
+  const ChipRates& chip = *find_chip_rates(found->chip);
+  return {chip.rates, fmt::format("none are known of {}: those of {}", kind, chip.kind),
+          fmt::format("kernel rates of {}: nobody fitted them, the shares of its peak are those of "
+                      "the {}",
+                      kind, chip.kind)};
 }
 
 Cluster calibrated(Cluster cluster, const KernelRates& rates) {

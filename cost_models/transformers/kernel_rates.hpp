@@ -49,11 +49,19 @@ struct ChipRates {
   KernelRates rates;
   std::string_view source;
 };
-/// a100, h100, h200, b200, gb200 and those of other bundled kinds with a source; a chip without an
-/// entry has those of KernelRates, which the provenance of a model says.
+/// a100, h100, h200, b200, gb200: the chips to whose runs rates were fitted.
 std::span<const ChipRates> chip_rates();
 /// Null where the kind is none of them.
 const ChipRates* find_chip_rates(std::string_view kind);
+
+/// The rates of a kind: its own, those of the chip whose architecture it shares (a gb300 has those
+/// of gb200, an h20 those of h100), or those of KernelRates, which are near an A100's.
+struct TakenRates {
+  KernelRates rates;
+  std::string source;
+  std::string note;  // that nobody fitted them, and whose they are; empty: they are its own
+};
+TakenRates rates_of(std::string_view kind);
 
 /// Rates fitted to measured steps, as a file states them.
 struct Calibration {

@@ -81,12 +81,7 @@ bool is_of_kind(std::string_view calibrated, std::string_view kind) {
   return kind == calibrated || kind.substr(0, kind.find('-')) == calibrated;
 }
 
-struct SourcedRates {
-  KernelRates rates;
-  std::string source;
-};
-
-SourcedRates rates_for(const DeviceKind& device, const Calibration* calibration) {
+TakenRates rates_for(const DeviceKind& device, const Calibration* calibration) {
   if (calibration != nullptr) {
     if (!is_of_kind(calibration->kind, device.name)) {
       throw UsageError(
@@ -97,12 +92,10 @@ SourcedRates rates_for(const DeviceKind& device, const Calibration* calibration)
     return {calibration->rates,
             fmt::format("calibrated{}{}{}{}", calibration->date.empty() ? "" : " on ",
                         calibration->date, calibration->source.empty() ? "" : ": ",
-                        calibration->source)};
+                        calibration->source),
+            ""};
   }
-  if (const ChipRates* const chip = find_chip_rates(device.name)) {
-    return {chip->rates, std::string(chip->source)};
-  }
-  return {{}, fmt::format("none are known of {}: near those of an A100", device.name)};
+  return rates_of(device.name);
 }
 
 }  // namespace
@@ -188,12 +181,13 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
   }
   LanguageForm form = form_;
   form.fused = fused_.value_or(form.attention == AttentionKernel::flash);
-  SourcedRates rates = rates_for(device, calibration);
+  TakenRates rates = rates_for(device, calibration);
   for (const auto& [constant, value] : rates_) {
     rates.rates.*constant->member = value;
     rates.source += fmt::format("; {} as given", constant->name);
   }
   Model model = language_model(config, form, device, options, rates.rates, rates.source);
+  if (!rates.note.empty()) model.provenance.notes.push_back(rates.note);
   for (const auto& [constant, value] : rates_) {
     if (!is_of_links(*constant)) continue;
     model.provenance.notes.push_back(

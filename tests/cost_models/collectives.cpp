@@ -367,5 +367,52 @@ TEST_CASE("rails without a link between them are enough for a hierarchical all-r
       "no link leads from gpu1 to gpu2"));
 }
 
+// Eight dies, of which some are joined directly: 0-1, 2-3, 4-5, 6-7 at 200, 2-4, 6-0 at 100, 1-3,
+// 5-7 at 50 GB/s, and all with the CPU at 36.
+Cluster mesh_of_dies() {
+  Cluster mesh;
+  mesh.hosts.push_back({"cpu", {}});
+  for (int die = 0; die < 8; ++die) {
+    Device device;
+    device.name = "die" + std::to_string(die);
+    device.host = 0;
+    mesh.devices.push_back(device);
+  }
+  const auto join = [&mesh](int from, int to, int rate, const char* latency) {
+    Link link;
+    link.name = std::to_string(from) + "-" + std::to_string(to);
+    link.from = from;
+    link.to = to;
+    link.bandwidth = Bandwidth{rate * giga};
+    link.latency = parse_time(latency);
+    mesh.links.push_back(link);
+  };
+  constexpr int cpu = 8;
+  for (int die = 0; die < 8; ++die) join(die, cpu, 36, "2us");
+  for (int die = 0; die < 8; die += 2) join(die, die + 1, 200, "1us");
+  join(2, 4, 100, "1us");
+  join(6, 0, 100, "1us");
+  join(1, 3, 50, "1us");
+  join(5, 7, 50, "1us");
+  return mesh;
+}
+
+TEST_CASE("a ring takes direct links where a ring of them exists") {
+  // 0-1-3-2-4-5-7-6: 1.75 GB over the narrowest, of 50 GB/s, and 14 latencies of 1 µs. In the order
+  // of the ranks it crosses the CPU: 1.75 GB over 36 GB/s are 48.6 ms.
+  const Cluster mesh = mesh_of_dies();
+  const auto plan = planned(mesh, of_all(mesh, CollectiveKind::all_reduce, giga), "ring");
+  CHECK(abs(alone(plan.costs) - parse_time("35.014ms")) <= Time{1});
+  CHECK(plan.costs.route.load.size() == 8);
+  for (const double load : plan.costs.route.load) CHECK(load == 1.75);
+}
+
+TEST_CASE("without a ring of direct links the ranks keep their order") {
+  Cluster mesh = mesh_of_dies();
+  std::erase_if(mesh.links, [](const Link& link) { return link.name == "5-7"; });
+  const auto plan = planned(mesh, of_all(mesh, CollectiveKind::all_reduce, giga), "ring");
+  CHECK(alone(plan.costs) == Time{48'611'111'112 + 14 * 4'000'000});
+}
+
 }  // namespace
 }  // namespace stageline::collectives_tests

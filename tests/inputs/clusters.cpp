@@ -35,14 +35,14 @@ TEST_CASE("a name with a star is so many machines") {
   CHECK(*one.fixed == *choose_cluster(named("h100x8")).fixed);
   CHECK(refusal("h100x8*0") ==
         "--cluster h100x8*0: behind the * is how many times its machines are taken, a whole number "
-        "from 1 to 4096 (it is \"0\")");
+        "from 1 to 65536 (it is \"0\")");
   for (const char* const text :
-       {"h100x8*", "h100x8*two", "h100x8*-1", "h100x8*2.5", "h100x8*9999"}) {
-    CHECK(refusal(text).find("a whole number from 1 to 4096") != std::string::npos);
+       {"h100x8*", "h100x8*two", "h100x8*-1", "h100x8*2.5", "h100x8*99999"}) {
+    CHECK(refusal(text).find("a whole number from 1 to 65536") != std::string::npos);
   }
   CHECK(refusal("h100x9*2").find("there is no cluster \"h100x9\" (did you mean \"h100x8\"?)") == 0);
-  CHECK(refusal("h100x8*600") ==
-        "h100x8: 600 machines of 8 devices are 4800, and a cluster has at most 4096");
+  CHECK(refusal("h100x8*9000") ==
+        "h100x8: 9000 machines of 8 devices are 72000, and a cluster has at most 65536");
   CHECK(refusal("rtx4090x8*4") ==
         "rtx4090x8: 4 machines need a \"network\" that joins them, and \"rtx4090x8\" has none; "
         "describe its NICs, or take one machine");
@@ -128,10 +128,42 @@ TEST_CASE("groups on one machine take the driver's memory and the overlap") {
 
 TEST_CASE("kinds are known once, those of one machine by the data sheet") {
   const std::vector<DeviceKind> kinds = known_kinds();
-  CHECK(kinds.size() == 10);
+  CHECK(kinds.size() == 34);
   CHECK(kinds.front().name == "h100");
   CHECK(kinds.front().memory == Bytes{80'000'000'000});
   CHECK(bundled_kinds(true).front().memory == driver);
+}
+
+TEST_CASE("a link that no route takes is named") {
+  const auto note = [](const std::string& latency) {
+    return choose_cluster(named(R"({"format": "stageline-cluster 1", "name": "two-sockets",
+        "devices": [{"name": "gpu", "count": 2}], "switches": ["cpu0", "cpu1", "memory"],
+        "links": [{"from": "gpu0", "to": "cpu0", "bandwidth": "32GB/s", "latency": "1us"},
+                  {"from": "gpu1", "to": "cpu1", "bandwidth": "32GB/s", "latency": "1us"},
+                  {"from": "cpu0", "to": "cpu1", "bandwidth": "1GB/s", "latency": ")" +
+                                latency + R"("},
+                  {"from": "cpu*", "to": "memory", "bandwidth": "100GB/s", "latency": "0.1us"}]})"))
+        .note;
+  };
+  // By way of the memory: 0.2 µs between the sockets.
+  CHECK(note("0.5us") ==
+        "no route takes the link cpu0-cpu1: other ways between the same devices have less latency");
+  CHECK(
+      note("0.1us") ==
+      "no route takes 2 links, such as cpu0-memory: other ways between the same devices have less "
+      "latency");
+  CHECK(choose_cluster(named("h100x8*2")).note.empty());
+}
+
+TEST_CASE("a kind of its own is not the next one's, and a machine without one is asked for") {
+  ClusterRequest request;
+  request.priced_for = "h20";
+  CHECK(choose_cluster(request).machine == "h20x8");
+  request.priced_for = "l40s";
+  const ClusterChoice alone = choose_cluster(request);
+  CHECK_FALSE(alone.fixed);
+  CHECK(alone.memory == Bytes{46068LL << 20U});
+  CHECK(alone.note == "communication is free: no --cluster and no --link was given");
 }
 
 }  // namespace

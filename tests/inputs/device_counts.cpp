@@ -29,9 +29,9 @@ TEST_CASE("a sweep of devices is a list of numbers and ranges, upwards") {
   CHECK(refusal("4..2") == "--devices 4..2: a sweep goes upwards; write 2..4");
   CHECK(refusal("4,2") == "--devices 4,2: a sweep goes upwards, and 2 follows 4");
   CHECK(refusal("2..4,4") == "--devices 2..4,4: a sweep goes upwards, and 4 follows 4");
-  CHECK(refusal("2,") == "--devices must be a whole number from 1 to 4096 (it is \"\")");
-  CHECK(refusal("") == "--devices must be a whole number from 1 to 4096 (it is \"\")");
-  CHECK(refusal("2,x") == "--devices must be a whole number from 1 to 4096 (it is \"x\")");
+  CHECK(refusal("2,") == "--devices must be a whole number from 1 to 65536 (it is \"\")");
+  CHECK(refusal("") == "--devices must be a whole number from 1 to 65536 (it is \"\")");
+  CHECK(refusal("2,x") == "--devices must be a whole number from 1 to 65536 (it is \"x\")");
 }
 
 }  // namespace stageline::device_counts_tests

@@ -37,16 +37,40 @@ TEST_CASE("a slow device, a slow machine, or all that begin alike") {
   CHECK(slow.op_overhead == parse_time("20us"));
 }
 
+TEST_CASE("slow links are all of them, or those of a kind, and what was measured over them") {
+  Cluster cluster = uniform_cluster(2, LinkSpec{Bandwidth{100}, Time{}}, std::nullopt);
+  cluster.links[0].tier = Tier::nvlink;
+  cluster.links[1].tier = Tier::network;
+  cluster.collectives = {{CollectiveKind::all_reduce, 2, 1, Time{}, Bandwidth{80}, ""},
+                         {CollectiveKind::all_reduce, 2, 2, Time{}, Bandwidth{40}, ""}};
+  const auto rates = [&](const std::string& text) {
+    std::vector<std::int64_t> all;
+    const Cluster slow = slowed(cluster, parse_slow(text, "--slow"));
+    for (const Link& link : slow.links) all.push_back(link.bandwidth.bytes_per_second);
+    for (const auto& one : slow.collectives) all.push_back(one.bandwidth.bytes_per_second);
+    return all;
+  };
+  CHECK(rates("links:2") == std::vector<std::int64_t>{50, 50, 40, 20});
+  CHECK(rates("nvlink:4") == std::vector<std::int64_t>{25, 100, 20, 40});
+  CHECK(rates("network:2") == std::vector<std::int64_t>{100, 50, 80, 20});
+  CHECK(rates("nic:0.5") == std::vector<std::int64_t>{100, 200, 80, 80});
+  CHECK_THROWS_WITH_AS(check_slow(cluster, {{"pcie", 2}}),
+                       "--slow pcie: \"2 equal devices\" has no such links; it slows links, "
+                       "nvlink, pcie, network or nic",
+                       UsageError);
+}
+
 TEST_CASE("slow devices that cannot be are refused") {
   for (const char* const text :
        {"gpu1", "gpu1:", ":2", "gpu1:0", "gpu1:-1", "gpu1:nan", "gpu1:2,", ""}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_slow(text, "--slow"), UsageError);
   }
-  CHECK_THROWS_WITH_AS(parse_slow("gpu1=2", "--slow"),
-                       "--slow \"gpu1=2\": write a device or machine and how many times as long "
-                       "compute takes there, from 0.001 to 1000, like gpu2:1.2",
-                       UsageError);
+  CHECK_THROWS_WITH_AS(
+      parse_slow("gpu1=2", "--slow"),
+      "--slow \"gpu1=2\": write a device, a machine or links and how many times as "
+      "long work takes there, from 0.001 to 1000, like gpu2:1.2 or links:2",
+      UsageError);
   CHECK_THROWS_WITH_AS(check_slow(two_machines(), {{"gpu4", 2}}),
                        "--slow gpu4: no device of the 4 in use has that name, nor the machine of "
                        "one (gpu0 to gpu3; machines from m0) (did you mean \"gpu0\"?)",

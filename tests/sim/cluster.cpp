@@ -192,6 +192,16 @@ TEST_CASE("the first devices keep what is not a device") {
   CHECK(first_devices(whole, 3) == whole);
 }
 
+TEST_CASE("devices in another order keep their own links") {
+  const Cluster whole = cluster({3, 1, 1}, {link(0, 4, 10, 0), link(1, 4, 20, 0), link(2, 4, 30, 0),
+                                            link(1, 3, 40, 0), link(2, 3, 50, 0)});
+  const Cluster two = with_devices(whole, {2, 1});
+  CHECK(two.devices[0].name == whole.devices[2].name);
+  CHECK(two.links == std::vector<Link>{link(1, 3, 20, 0), link(0, 3, 30, 0), link(1, 2, 40, 0),
+                                       link(0, 2, 50, 0)});
+  CHECK(with_devices(whole, {0, 1, 2}) == whole);
+}
+
 TEST_CASE("more devices than there are, or none, are refused") {
   CHECK(test::contains(
       test::complaint<UsageError>([] {

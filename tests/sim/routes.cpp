@@ -119,6 +119,34 @@ TEST_CASE("of equally good routes the one that Boost.Graph takes is taken") {
   CHECK(missing > 100);
 }
 
+TEST_CASE("routes between the switches of many devices are as long as those that are searched") {
+  std::mt19937 random(48);
+  int compared = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Cluster cluster = test::random_cluster(random, 2 + static_cast<int>(random() % 12));
+    if (cluster.links.empty()) continue;
+    const int devices = static_cast<int>(cluster.devices.size());
+    Routes searched(cluster);
+    Routes relayed(cluster, 0);
+    // Of as fast ones a search from a device may keep one of more links.
+    const auto same = [&](const Route& one, const Route& other) {
+      return one.latency == other.latency && one.bandwidth == other.bandwidth;
+    };
+    for (int from = 0; from < devices; ++from) {
+      for (int to = 0; to < devices; ++to) {
+        const std::string refused =
+            test::complaint<UsageError>([&] { searched.between(from, to); });
+        REQUIRE(test::complaint<UsageError>([&] { relayed.between(from, to); }) == refused);
+        if (!refused.empty()) continue;
+        ++compared;
+        REQUIRE(same(searched.between(from, to), relayed.between(from, to)));
+      }
+      REQUIRE(same(searched.host_routes(from).there, relayed.host_routes(from).there));
+    }
+  }
+  CHECK(compared > 10'000);
+}
+
 // 128 machines of eight devices, a switch in each, and one that joins all.
 Cluster many_machines() {
   Cluster cluster;

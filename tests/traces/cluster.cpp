@@ -109,7 +109,7 @@ TEST_CASE("a star stands for every node whose name begins so, and a pair is join
 }
 
 TEST_CASE("every bundled cluster has routes between all its devices") {
-  CHECK(bundled_clusters().size() == 10);
+  CHECK(bundled_clusters().size() == 18);
   for (const Bundled& file : bundled_clusters()) {
     CAPTURE(file.name);
     const Cluster& cluster = bundled(std::string(file.name));
@@ -132,6 +132,29 @@ TEST_CASE("every bundled cluster has routes between all its devices") {
   }
 }
 
+TEST_CASE("kinds without a machine have what prices them, and a source with its date") {
+  REQUIRE(bundled_kind_lists().size() == 1);
+  const Bundled& list = bundled_kind_lists().front();
+  CHECK(list.text.find("\"format\": \"stageline-kinds 1\"") != std::string::npos);
+  const std::vector<DeviceKind> kinds = kinds_of(list);
+  CHECK(kinds.size() == 16);
+  for (const DeviceKind& kind : kinds) {
+    CAPTURE(kind.name);
+    CHECK(!kind.title.empty());
+    REQUIRE(kind.memory);
+    CHECK(kind.reserve > Bytes{});
+    CHECK(!kind.memory_bandwidth.is_unlimited());
+    CHECK(std::any_of(kind.peak.begin(), kind.peak.end(),
+                      [](const PeakRate& peak) { return peak.precision == "bf16"; }));
+    CHECK(kind.source.find("Read 2026-11-29") != std::string::npos);
+    for (const Bundled& file : bundled_clusters()) {
+      const std::vector<DeviceKind> machines = kinds_of(file);
+      CHECK(std::none_of(machines.begin(), machines.end(),
+                         [&](const DeviceKind& other) { return other.name == kind.name; }));
+    }
+  }
+}
+
 TEST_CASE("the bundled clusters carry bytes where their hardware does") {
   struct Expected {
     std::string name;
@@ -149,6 +172,14 @@ TEST_CASE("the bundled clusters carry bytes where their hardware does") {
                              {"rtx4090x8", 8, 31'500'000'000, 31'500'000'000, 24564LL << 20U},
                              {"v100x4-pcie", 4, 15'750'000'000, 15'750'000'000, 16'000'000'000},
                              {"gtx1060x2", 2, 15'750'000'000, 15'750'000'000, 6'000'000'000},
+                             {"b300x8", 8, 900'000'000'000, 126'000'000'000, 275040LL << 20U},
+                             {"gb300x72", 72, 900'000'000'000, 225'000'000'000, 288'000'000'000},
+                             {"h800x8", 8, 200'000'000'000, 63'000'000'000, 80'000'000'000},
+                             {"a800x8", 8, 200'000'000'000, 31'500'000'000, 80'000'000'000},
+                             {"h20x8", 8, 450'000'000'000, 63'000'000'000, 96'000'000'000},
+                             {"mi300x8", 8, 448'000'000'000, 63'000'000'000, 192LL << 30U},
+                             {"mi325x8", 8, 448'000'000'000, 63'000'000'000, 256LL << 30U},
+                             {"mi355x8", 8, 537'000'000'000, 63'000'000'000, 288LL << 30U},
                              {"cpu2", 2, 5'000'000'000, 0, 0}}) {
     CAPTURE(expected.name);
     const Cluster& cluster = bundled(expected.name);
@@ -241,8 +272,8 @@ TEST_CASE("a broken cluster is refused with its pointer and the rule") {
            {"\"fp32\"", "\"fp33\"", "/kinds/0/peak/fp33", "did you mean \"fp"},
            {"14e12", "-14e12", "/kinds/0/peak/fp32", "must be a positive number (it is -14e12)"},
            {"14e12", "0", "/kinds/0/peak/fp32", "must be a positive number"},
-           {"\"count\": 3", "\"count\": 0", "/devices/0/count", "from 1 to 4096 (it is 0)"},
-           {"\"count\": 3", "\"count\": 4096", "/devices/1", "at most 4096 devices"},
+           {"\"count\": 3", "\"count\": 0", "/devices/0/count", "from 1 to 65536 (it is 0)"},
+           {"\"count\": 3", "\"count\": 65536", "/devices/1", "at most 65536 devices"},
            {"\"kind\": \"k\"", "\"kind\": \"kk\"", "/devices/0/kind", "did you mean \"k\"?"},
            {"\"host\": \"host0\"", "\"host\": \"host1\"", "/devices/0/host", "no host \"host1\""},
            {"\"rate\": 0.5", "\"rate\": 0", "/devices/1/rate", "positive"},

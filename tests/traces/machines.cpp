@@ -250,6 +250,36 @@ TEST_CASE("several machines, groups and a flag take the driver's memory, less it
   }
 }
 
+TEST_CASE("devices are spread over fewer NICs in their order") {
+  const auto on = [](int devices, int nics) {
+    const Cluster cluster = read_lab(
+        R"({"format": "stageline-cluster 1", "name": "lab", "machines": 2, "devices": [{"name": "d",
+            "count": )" +
+        std::to_string(devices) + R"(, "host": "h"}], "hosts": [{"name": "h"}],
+            "links": [{"from": "d*", "to": "h", "bandwidth": "1GB/s"}],
+            "network": {"nics": [{"name": "nic", "count": )" +
+        std::to_string(nics) + R"(, "bandwidth": "200Gbit/s", "latency": "2us"}]}})");
+    // By NIC of the first machine, its devices.
+    std::string text;
+    for (int nic = 0; nic < nics; ++nic) {
+      int joined = 0;
+      for (const Link& link : cluster.links) {
+        const std::string end = node_name(cluster, link.to);
+        if (link.tier == Tier::pcie && end == "m0.nic" + std::to_string(nic)) ++joined;
+        if (node_name(cluster, link.from) == "m0.nic" + std::to_string(nic)) {
+          CHECK(link.bandwidth == Bandwidth{25'000'000'000});
+        }
+      }
+      text += std::to_string(joined);
+    }
+    return text;
+  };
+  CHECK(on(12, 8) == "21212121");
+  CHECK(on(8, 4) == "2222");
+  CHECK(on(6, 4) == "2121");
+  CHECK(on(7, 3) == "322");
+}
+
 TEST_CASE("kinds of bundled clusters need no entry") {
   const Cluster cluster = read_lab(lab("", R"(, "kind": "h100", "memory_rate": 0.5)"));
   REQUIRE(cluster.kinds.size() == 1);
@@ -347,7 +377,7 @@ TEST_CASE("machines that cannot be built are refused with the rule and the numbe
     return lab(network(nics, more));
   };
   for (const Refused& refused : std::vector<Refused>{
-           {lab(R"(, "machines": 0)"), 1, "/machines", "from 1 to 4096 (it is 0)"},
+           {lab(R"(, "machines": 0)"), 1, "/machines", "from 1 to 65536 (it is 0)"},
            {lab(R"(, "machines": 2)"), 1, "",
             "2 machines need a \"network\" that joins them, and \"lab\" has none; describe its "
             "NICs, or take one machine"},
@@ -361,11 +391,11 @@ TEST_CASE("machines that cannot be built are refused with the rule and the numbe
             "/domain/switches/0", "there is no switch \"nvswich\" (did you mean \"nvswitch\"?)"},
            {lab(R"(, "domain": {"machines": 2, "switches": []}, "machines": 2)"), 1,
             "/domain/switches", "at least one switch"},
-           {with(own_nics), 2000, "",
-            "4000 machines of 2 devices are 8000, and a cluster has at "
-            "most 4096"},
+           {with(own_nics), 20000, "",
+            "40000 machines of 2 devices are 80000, and a cluster has at "
+            "most 65536"},
            {with(R"({"name": "nic", "count": 3, "bandwidth": "1GB/s"})"), 1,
-            "/network/nics/0/count", "3 NICs and 2 devices cannot be divided evenly"},
+            "/network/nics/0/count", "3 NICs cannot be divided evenly among 2 devices"},
            {with(R"({"name": "nic", "bandwidth": "1GB/s", "devices": "tpu*"})"), 1,
             "/network/nics/0/devices", "begins with \"tpu\""},
            {with(R"({"name": "nic", "bandwidth": "1GB/s", "devices": "gpu7"})"), 1,

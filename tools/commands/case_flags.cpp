@@ -128,7 +128,7 @@ void add_stash_flags(Flags command, CommonFlags& flags) {
 }
 
 void add_unequal_flags(Flags command, CommonFlags& flags) {
-  add_settings(command, flags, {"slow", "device_order"});
+  add_settings(command, flags, {"slow", "device_order", "placement"});
 }
 
 void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, Given given) {

@@ -2,21 +2,23 @@
 #include "tools/inputs/clusters.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
+#include "sim/routes.hpp"
 #include "tools/base/files.hpp"
 #include "tools/inputs/bundled.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr int most_times = 4096;
+constexpr int most_times = 65536;
 
 // "h100x8*16" is h100x8, 16 times; a file may have a '*' in its name.
 struct NamedCluster {
@@ -44,8 +46,10 @@ Cluster open_cluster(const std::string& name, const ClusterUse& use) {
     const Bundled* const bundled = find_bundled(bundled_clusters(), name);
     if (bundled) return read_cluster(std::string(bundled->text), name, use);
     const std::vector<std::string> known = bundled_names(bundled_clusters());
-    throw UsageError(fmt::format("there is no cluster \"{}\"{}; a cluster is a file or one of {}",
-                                 name, did_you_mean(name, known), fmt::join(known, ", ")));
+    throw UsageError(
+        fmt::format("there is no cluster \"{}\"{}; a cluster is a file or one of the {} that "
+                    "`stageline list` names",
+                    name, did_you_mean(name, known), known.size()));
   }
   return read_cluster(read_text(name), name, use);
 }
@@ -62,6 +66,43 @@ void set_memory(Cluster& cluster, std::optional<Bytes> memory, std::optional<Byt
                       device.name, print(device.reserve), print(*device.memory)));
     }
   }
+}
+
+// Says which links of a file are on no route between its devices, or between them and their hosts:
+// its author may think that they count. Links of the network are left out. Empty: there are none,
+// or the cluster is too large to look at every pair.
+std::string note_on_unused(const Cluster& cluster) {
+  constexpr std::size_t most_looked_at = 256;
+  if (cluster.links.empty() || cluster.devices.size() > most_looked_at) return "";
+  std::vector<bool> used;
+  const auto mark = [&used](const Route& route) {
+    for (const int resource : route.resources) used[as_size(resource)] = true;
+  };
+  try {
+    Routes routes(cluster);
+    used.resize(routes.names().size());
+    const int devices = static_cast<int>(cluster.devices.size());
+    for (int from = 0; from < devices; ++from) {
+      for (int to = 0; to < devices; ++to) mark(routes.between(from, to));
+      const Routes::ToHost host = routes.host_routes(from);
+      mark(host.there);
+      mark(host.back);
+    }
+  } catch (const UsageError&) {
+    return "";  // two devices are not joined, which is refused where they are to exchange something
+  }
+  std::vector<std::string> unused;
+  std::size_t resource = 0;
+  for (const Link& link : cluster.links) {
+    bool any = used[resource++];
+    if (link.duplex == Duplex::full) any = used[resource++] || any;
+    if (!any && link.tier != Tier::network) unused.push_back(link.name);
+  }
+  if (unused.empty()) return "";
+  return fmt::format(
+      "no route takes {} {}: other ways between the same devices have less latency",
+      unused.size() == 1 ? "the link" : fmt::format("{} links, such as", unused.size()),
+      unused.front());
 }
 
 ClusterUse use_of(const ClusterRequest& request, int times = 1) {
@@ -107,10 +148,12 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
     }
     if (request.cluster.starts_with('{')) {
       choice.fixed = read_cluster(request.cluster, "the cluster", use_of(request));
+      choice.note = note_on_unused(*choice.fixed);
     } else {
       const NamedCluster named = parse_named(request.cluster);
       choice.fixed = open_cluster(named.name, use_of(request, named.times));
       choice.machine = named.name;
+      if (is_input_file(named.name)) choice.note = note_on_unused(*choice.fixed);
     }
     set_memory(*choice.fixed, request.memory, request.reserve);
     return choice;
@@ -141,14 +184,14 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
   return choice;
 }
 
-Cluster cluster_of(const ClusterChoice& choice, int devices) {
+Cluster cluster_of(const ClusterChoice& choice, int devices, const Degrees& degrees) {
   Cluster cluster;
   if (!choice.fixed) {
     cluster =
         uniform_cluster(devices, choice.link, choice.memory, choice.host_link, choice.host_memory);
     set_memory(cluster, {}, choice.reserve);
   } else if (as_size(std::max(devices, 0)) <= choice.fixed->devices.size()) {
-    cluster = first_devices(*choice.fixed, devices);
+    cluster = allocated(*choice.fixed, devices, choice.allocation, degrees);
   } else {
     const std::string multiple = multiple_with(choice, devices);
     if (multiple.empty()) return first_devices(*choice.fixed, devices);  // throws
@@ -160,6 +203,20 @@ Cluster cluster_of(const ClusterChoice& choice, int devices) {
   }
   if (choice.pair_overlap) cluster.pair_overlap = *choice.pair_overlap;
   return cluster;
+}
+
+AllocationRequest parse_placement(const std::string& text) {
+  if (text == "segment") return {AllocationRequest::Rule::segment};
+  if (text == "fill") return {AllocationRequest::Rule::fill};
+  if (!is_input_file(text)) {
+    throw UsageError(fmt::format(
+        "--placement is segment, fill, or a file with the names of devices by rank (it is \"{}\")",
+        text));
+  }
+  std::istringstream words(read_text(text));
+  AllocationRequest request{AllocationRequest::Rule::named};
+  for (std::string name; words >> name;) request.devices.push_back(std::move(name));
+  return request;
 }
 
 LinkSpec parse_link(const std::string& text, const std::string& what) {

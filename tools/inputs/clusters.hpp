@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/network/allocation.hpp"
 #include "sim/cluster.hpp"
+#include "sim/degrees.hpp"
 
 namespace stageline {
 
@@ -22,6 +24,7 @@ struct ClusterRequest {
   std::optional<Bytes> reserve{};        // of the memory of each device, instead of its own
   bool groups = false;                   // ranks of several devices, see ClusterUse
   bool overlap = false;                  // compute is slowed beside communication, too
+  std::string placement = "segment";     // on racks: that, "fill", or a file of devices' names
 };
 
 /// What --devices may pick from. Without --cluster, --link and --memory: the bundled cluster of the
@@ -37,14 +40,19 @@ struct ClusterChoice {
   std::string note;
   std::optional<Bytes> reserve{};  // of the equal devices
   std::string machine;             // name of the fixed one without "*4", where it has a name
+  AllocationRequest allocation{};  // of the fixed one's devices
 };
 
 /// Throws UsageError or TraceError.
 ClusterChoice choose_cluster(const ClusterRequest& request);
 
-/// The first `devices` of the fixed cluster, or that many equal ones. Throws UsageError where it
-/// has fewer, and names the multiple of its machines that would have as many.
-Cluster cluster_of(const ClusterChoice& choice, int devices);
+/// The devices of the fixed cluster that a job of so many gets (allocated()), or that many equal
+/// ones. Throws UsageError where it has fewer, and names the multiple of its machines that would
+/// have as many.
+Cluster cluster_of(const ClusterChoice& choice, int devices, const Degrees& degrees = {});
+
+/// "segment", "fill", or a file with the names of devices, apart by white space. Throws UsageError.
+AllocationRequest parse_placement(const std::string& text);
 
 /// "12GB/s,5us" or "12GB/s". Throws UsageError, which begins with `what`.
 LinkSpec parse_link(const std::string& text, const std::string& what = "--link");

@@ -71,8 +71,8 @@ std::vector<Slowdown> parse_slow(const std::string& text, const std::string& wha
     const std::optional<Slow> item = slow_item(word);
     if (!item || !(item->factor >= 0.001 && item->factor <= 1000)) {
       throw UsageError(fmt::format(
-          "{} \"{}\": write a device or machine and how many times as long compute takes "
-          "there, from 0.001 to 1000, like gpu2:1.2",
+          "{} \"{}\": write a device, a machine or links and how many times as long work takes "
+          "there, from 0.001 to 1000, like gpu2:1.2 or links:2",
           what, word));
     }
     if (item->probability != 1) {
@@ -99,6 +99,13 @@ UncertainSlow split_slow(const std::string& text, const std::string& what) {
 
 void check_slow(const Cluster& cluster, const std::vector<Slowdown>& slow) {
   for (const Slowdown& item : slow) {
+    if (names_links(item.name)) {
+      Cluster any = cluster;
+      if (slow_links(any, item.name, item.factor)) continue;
+      throw UsageError(fmt::format(
+          "--slow {}: \"{}\" has no such links; it slows links, nvlink, pcie, network or nic",
+          item.name, cluster.name));
+    }
     const bool known =
         std::any_of(cluster.devices.begin(), cluster.devices.end(),
                     [&](const Device& device) { return is_called(item.name, cluster, device); });
@@ -117,6 +124,7 @@ void check_slow(const Cluster& cluster, const std::vector<Slowdown>& slow) {
 
 Cluster slowed(Cluster cluster, const std::vector<Slowdown>& slow) {
   for (const Slowdown& item : slow) {
+    if (names_links(item.name)) slow_links(cluster, item.name, item.factor);
     for (Device& device : cluster.devices) {
       if (!is_called(item.name, cluster, device)) continue;
       slow_down(device, item.factor);

@@ -11,7 +11,8 @@
 namespace stageline {
 
 /// --slow: the device or machine (host), or with a '*' behind it all whose names begin so, and how
-/// many times as long compute takes there; below 1 it is faster.
+/// many times as long compute takes there; or links, as names_links() takes them, and how many
+/// times as long a byte takes over them. Below 1 it is faster.
 struct Slowdown {
   std::string name;
   double factor = 1;
@@ -36,7 +37,8 @@ UncertainSlow split_slow(const std::string& text, const std::string& what);
 void check_slow(const Cluster& cluster, const std::vector<Slowdown>& slow);
 
 /// The cluster with both rates of these devices divided by the factors, and their op_overhead
-/// multiplied. Items that name nothing in the cluster do nothing, as in a sweep of device counts.
+/// multiplied; or with the bandwidth of these links divided. Items that name nothing in the cluster
+/// do nothing, as in a sweep of device counts.
 Cluster slowed(Cluster cluster, const std::vector<Slowdown>& slow);
 
 /// A trace that is priced for one kind of device ("model:gpt@h100,dtype=fp16"), on a cluster with

@@ -30,9 +30,9 @@ namespace {
 
 int whole_number(const std::string& text, const std::string& flag) {
   const int value = parse_number<int>(text).value_or(0);
-  if (value < 1 || value > 4096) {
+  if (value < 1 || value > 65536) {
     throw UsageError(
-        fmt::format("{} must be a whole number from 1 to 4096 (it is \"{}\")", flag, text));
+        fmt::format("{} must be a whole number from 1 to 65536 (it is \"{}\")", flag, text));
   }
   return value;
 }
@@ -105,8 +105,9 @@ void set_rates(const SettingRequest& request, Setting& setting) {
   check_slow(cluster_of(setting.cluster, *most), request.slow);
   for (const Slowdown& item : request.slow) {
     setting.notes.push_back(
-        fmt::format("what if: compute takes {:g} times as long on {}, and cuts weigh it",
-                    item.factor, item.name));
+        fmt::format("what if: {} takes {:g} times as long {} {}, and cuts weigh it",
+                    names_links(item.name) ? "a byte" : "compute", item.factor,
+                    names_links(item.name) ? "over" : "on", item.name));
   }
 }
 
@@ -176,14 +177,24 @@ std::shared_ptr<RankedCluster> ranks_of(const SettingRequest& request, const Set
                                         int devices) {
   const Degrees degrees = completed(request.degrees, devices);
   const bool vary = request.replicas_vary && degrees.data * degrees.pipeline <= most_varied_ranks;
-  return std::make_shared<RankedCluster>(slowed(cluster_of(setting.cluster, devices), request.slow),
-                                         degrees, request.collectives, request.buckets,
-                                         request.all_pipelines || vary);
+  return std::make_shared<RankedCluster>(
+      slowed(cluster_of(setting.cluster, devices, degrees), request.slow), degrees,
+      request.collectives, request.buckets, request.all_pipelines || vary);
 }
 
-void check_all_used(const Cluster& cluster, const Degrees& degrees, int devices) {
+// A job that has an equal share of every rack leaves none out.
+bool has_share_of_all(const ClusterChoice& choice, const Degrees& degrees, int devices) {
+  const Racks& racks = choice.fixed->racks;
+  if (racks.size() == 0 || devices <= racks.size()) return false;
+  const Cluster job = cluster_of(choice, devices, degrees);
+  return job.allocation && job.allocation->each > 0 &&
+         as_size(job.allocation->racks) * as_size(racks.size()) == choice.fixed->devices.size();
+}
+
+void check_all_used(const ClusterChoice& choice, const Degrees& degrees, int devices) {
+  const Cluster& cluster = *choice.fixed;
   const int have = static_cast<int>(cluster.devices.size());
-  if (devices >= have) return;
+  if (devices >= have || has_share_of_all(choice, degrees, devices)) return;
   throw UsageError(fmt::format(
       "--tp {} × --cp {} × --dp {} × --pp {} are {} devices, and \"{}\" has {}: {} would be left out; change a degree, or give --devices {}",
       degrees.tensor, degrees.context, degrees.data, degrees.pipeline, devices, cluster.name, have,
@@ -207,7 +218,7 @@ void count_by_degrees(const SettingRequest& request, Setting& setting) {
   } else if (request.devices.empty() && degrees.pipeline > 0) {
     const int devices = degrees.width() * degrees.pipeline;
     if (request.whole_cluster && !request.cluster.cluster.empty()) {
-      check_all_used(*setting.cluster.fixed, degrees, devices);
+      check_all_used(setting.cluster, degrees, devices);
     }
     setting.device_counts = {devices};
   }
@@ -260,6 +271,10 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
       {request.sequence_parallel, "--sequence-parallel", degrees.tensor > 1, "--tp"},
       {request.offloading.ahead != usual.offloading.ahead, "--prefetch",
        request.offloading.all || !request.offloading.stages.empty(), "--offload"},
+      {request.cluster.placement != usual.cluster.placement, "--placement",
+       setting.cluster.fixed &&
+           (setting.cluster.fixed->racks.size() > 0 || !setting.cluster.allocation.devices.empty()),
+       "a --cluster of racks"},
       {request.sharing.has_value(), "--sharing", has_links(setting.cluster), "--cluster or --link"},
       {request.cluster.reserve.has_value(), "--reserve", has_memory(setting.cluster),
        "--memory, or a cluster that states it"},
@@ -360,6 +375,18 @@ void price_slice(const SettingRequest& request, const Setting& setting, Case& as
   }
 }
 
+// They are those of the most devices that are asked about.
+void add_notes_on_placement(const SettingRequest& request, Setting& setting) {
+  if (!setting.cluster.fixed || request.degrees_are_searched) return;
+  if (setting.cluster.fixed->racks.size() == 0) return;
+  const auto most = std::max_element(setting.device_counts.begin(), setting.device_counts.end());
+  const auto known = setting.ranked.find(*most);
+  const std::vector<std::string> notes =
+      allocation_notes(known != setting.ranked.end() ? known->second->devices()
+                                                     : cluster_of(setting.cluster, *most));
+  setting.notes.insert(setting.notes.end(), notes.begin(), notes.end());
+}
+
 // `alike` has the ranks, `model` is what the trace gives; or null.
 Setting opened(const SettingRequest& request, const Setting* alike, const Model* model) {
   check_pair_overlap(request.cluster.pair_overlap);
@@ -371,6 +398,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   cluster.groups = !request.degrees.plain();
   cluster.overlap = request.sharing == Sharing::fair;
   setting.cluster = choose_cluster(cluster);
+  setting.cluster.allocation = parse_placement(cluster.placement);
   add_notes_on_no_effect(request, setting);
   TraceRequest trace;
   trace.text = request.trace;
@@ -404,6 +432,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   count_by_degrees(request, setting);
   set_rates(request, setting);
   add_ranks(request, alike, setting);
+  add_notes_on_placement(request, setting);
   return setting;
 }
 

@@ -89,7 +89,7 @@ Case make_case(const SettingRequest& request, const Setting& setting, const Sche
 /// sentences without a full stop.
 std::vector<std::string> notes(const Setting& setting);
 
-/// "8" or a sweep "2..16" or "2,4,8..10", upwards, each from 1 to 4096. Throws UsageError.
+/// "8" or a sweep "2..16" or "2,4,8..10", upwards, each from 1 to 65536. Throws UsageError.
 std::vector<int> parse_devices(const std::string& text);
 
 /// "blocking". Throws UsageError, which begins with `what`: "--messages is one of async, …".

@@ -77,7 +77,7 @@ constexpr std::array rows{
         .of = Of::schedule,
         .help =
             "number of devices, or a sweep such as 2..16 or 2,4,8; default: all of the cluster, or 4",
-        .most = 4096,
+        .most = 65536,
         .set = [](Value value, Asked asked) { asked.devices = value.counts; },
         .print = print_devices,
         .searched = true},
@@ -350,9 +350,9 @@ constexpr std::array rows{
         .group = Group::cluster,
         .opens = Opens::cluster,
         .help =
-            "what if devices or machines were slower: NAME:FACTOR[,…], such as gpu2:1.2 or host3:1.1 "
-            "(compute there takes as many times as long), or gpu*:1.05; the model is cut anew for them: "
-            "--partition keeps a cut",
+            "what if devices, machines or links were slower: NAME:FACTOR[,…], such as gpu2:1.2 or host3:1.1 "
+            "(compute there takes as many times as long), gpu*:1.05, or links:2, nvlink, pcie, network or nic; "
+            "the model is cut anew for them: --partition keeps a cut",
         .set = [](Value value, Asked asked) { asked.slow = parse_slow(value.text(), value.what); }},
     SettingRow{
         .key = "device_order",
@@ -368,6 +368,15 @@ constexpr std::array rows{
             [](Value value, Asked asked) {
               asked.device_order = one_of(all_device_orderings, value.text(), value.what);
             }},
+    SettingRow{
+        .key = "placement",
+        .group = Group::cluster,
+        .opens = Opens::cluster,
+        .help =
+            "where a job that is larger than a rack stands: segment, as many machines of each rack, as "
+            "schedulers of jobs place it; fill, all of a rack before the next; or a file with the names of "
+            "devices by rank; default: segment",
+        .set = [](Value value, Asked asked) { asked.cluster.placement = value.text(); }},
     SettingRow{
         .key = "recompute",
         .group = Group::memory,

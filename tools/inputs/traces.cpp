@@ -260,8 +260,7 @@ bool is_calibrated_for(const Calibration& calibration, std::string_view kind) {
 
 std::string no_effect_on_kernels(const TraceRequest& request, const Model& model) {
   if (!request.calibration || has_kernels(request.text)) return "";
-  KernelRates usual;
-  if (const ChipRates* const chip = find_chip_rates(request.calibration->kind)) usual = chip->rates;
+  KernelRates usual = rates_of(request.calibration->kind).rates;
   usual.nvlink = request.calibration->rates.nvlink;
   usual.network = request.calibration->rates.network;
   if (request.calibration->rates == usual) return "";

@@ -86,10 +86,7 @@ std::string chosen_device(const std::vector<Candidate>& candidates,
                                did_you_mean(request.device, kinds), kinds_in_words(counts)));
 }
 
-KernelRates prior_of(const std::string& kind) {
-  const ChipRates* const chip = find_chip_rates(kind);
-  return chip == nullptr ? KernelRates{} : chip->rates;
-}
+KernelRates prior_of(const std::string& kind) { return rates_of(kind).rates; }
 
 // A rate of 0 follows from the data sheet; its logarithm is asked for.
 void state_optimizer(KernelRates& rates, const std::string& kind) {

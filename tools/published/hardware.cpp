@@ -11,13 +11,14 @@
 #include <optional>
 #include <string_view>
 
+#include "cost_models/network/allocation.hpp"
 #include "sim/base/numbers.hpp"
 #include "tools/base/json.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr int most_gpus = 4096;  // of a cluster
+constexpr int most_gpus = 65536;  // of a cluster
 
 // A kind of device, the bundled machine with it, and that machine's links.
 struct KnownDevice {
@@ -38,14 +39,30 @@ constexpr std::string_view h100_96gb =
     R"("memory_bandwidth": "2.4TB/s", "peak": {"fp32": 67e12, "tf32": 494.7e12, "bf16": 989.4e12, )"
     R"("fp16": 989.4e12, "fp8": 1978.9e12}, "power_watts": 500, "source": "torchtitan, benchmarks; peaks as H100 SXM5"})";
 
-constexpr std::array<KnownDevice, 7> known_devices{{
+// V100 of runs of several machines are on SXM2 boards with NVLink 2, 150 GB/s each way: NVIDIA V100
+// data sheet. The bundled v100 is a PCIe card.
+constexpr std::string_view v100_sxm =
+    R"({"name": "v100-sxm", "title": "NVIDIA V100 SXM2 32 GB", "memory": "32GB", )"
+    R"("memory_bandwidth": "900GB/s", "peak": {"fp32": 15.7e12, "fp16": 125e12}, )"
+    R"("source": "NVIDIA V100 data sheet"})";
+
+constexpr std::array<KnownDevice, 16> known_devices{{
+    {"v100-sxm", "", 8, 100, "150GB/s", "15.75GB/s", v100_sxm},
     {"a100", "a100x8", 8, 200, "300GB/s", "31.5GB/s", ""},
     {"a100-40gb", "p4d", 8, 50, "300GB/s", "31.5GB/s", ""},
+    {"a800", "a800x8", 8, 200, "200GB/s", "31.5GB/s", ""},
     {"h100", "h100x8", 8, 400, "450GB/s", "63GB/s", ""},
     {"h100-96gb", "", 8, 0, "450GB/s", "63GB/s", h100_96gb},
+    {"h800", "h800x8", 8, 400, "200GB/s", "63GB/s", ""},
+    {"h20", "h20x8", 8, 400, "450GB/s", "63GB/s", ""},
     {"h200", "h200x8", 8, 400, "450GB/s", "63GB/s", ""},
     {"b200", "b200x8", 8, 400, "900GB/s", "63GB/s", ""},
     {"gb200", "gb200x72", 72, 400, "", "", ""},
+    {"b300", "b300x8", 8, 800, "900GB/s", "126GB/s", ""},
+    {"gb300", "gb300x72", 72, 800, "", "", ""},
+    {"mi300x", "mi300x8", 8, 400, "448GB/s", "63GB/s", ""},
+    {"mi325x", "mi325x8", 8, 400, "448GB/s", "63GB/s", ""},
+    {"mi355x", "mi355x8", 8, 400, "537GB/s", "63GB/s", ""},
 }};
 
 std::string lower(std::string text) {
@@ -58,13 +75,36 @@ bool has(const std::string& text, std::string_view word) {
   return text.find(word) != std::string::npos;
 }
 
+// Racks of so many devices, four a machine, that a job gets equal shares of.
+int racks_of(int gpus, int rack) {
+  constexpr int in_machine = 4;
+  if (gpus <= rack || gpus % in_machine != 0) return (gpus + rack - 1) / rack;
+  const int machines = gpus / in_machine;
+  return machines / machines_of_a_rack(machines, rack / in_machine);
+}
+
+bool is_letter_or_digit(char character) {
+  return std::isalnum(static_cast<unsigned char>(character)) != 0;
+}
+
+// Whether it is a word of the text: "h20" of "8x H20 96GB", and not of "h200".
+bool has_word(const std::string& text, std::string_view word) {
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    const bool begins = at == 0 || !is_letter_or_digit(text[at - 1]);
+    if (begins && (end == text.size() || !is_letter_or_digit(text[end]))) return true;
+  }
+  return false;
+}
+
 std::string_view kind_of(const std::string& hardware) {
   const std::string words = lower(hardware);
-  if (has(words, "gb200")) return "gb200";
-  if (has(words, "b200")) return "b200";
-  if (has(words, "h200") && !has(words, "gh200")) return "h200";
-  if (has(words, "h100")) return has(words, "96gb") ? "h100-96gb" : "h100";
-  if (has(words, "a100")) return has(words, "40gb") ? "a100-40gb" : "a100";
+  if (has_word(words, "v100")) return has(words, "pcie") ? "" : "v100-sxm";
+  if (has_word(words, "h100")) return has(words, "96gb") ? "h100-96gb" : "h100";
+  if (has_word(words, "a100")) return has(words, "40gb") ? "a100-40gb" : "a100";
+  for (const KnownDevice& device : known_devices) {
+    if (has_word(words, device.kind)) return device.kind;
+  }
   return "";
 }
 
@@ -165,7 +205,12 @@ PointHardware hardware_of(const Point& point, const RunPace& pace) {
     return found;
   }
   if (known->nvlink.empty()) {
-    const int domains = (point.gpus + known->devices - 1) / known->devices;
+    const int domains = racks_of(point.gpus, known->devices);
+    if (domains > 1 && point.gpus % domains == 0) {
+      found.assumptions.push_back(
+          fmt::format("{} devices of each of {} racks, as schedulers of jobs place them",
+                      point.gpus / domains, domains));
+    }
     found.cluster =
         domains > 1 ? fmt::format("{}*{}", known->machine, domains) : std::string(known->machine);
     return found;

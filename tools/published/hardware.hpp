@@ -16,9 +16,10 @@ struct PointHardware {
 };
 
 /// By the words of the hardware and network columns: a100, 40 GB or 80 GB, h100, h100 with 96 GB,
-/// h200, b200, gb200; "4x … 100 Gb/s per node", "1600 Gb/s per node", "400 Gb/s per GPU". A bundled
-/// cluster where its NICs are as fast, or where no rate is printed; else the same machine with such
-/// NICs. `pace`: op_overhead and rate of its devices.
+/// and the other kinds of the bundled machines, V100 as SXM2 boards; "4x … 100 Gb/s per node",
+/// "1600 Gb/s per node", "400 Gb/s per GPU". A bundled cluster where its NICs are as fast, or where
+/// no rate is printed; else the same machine with such NICs. `pace`: op_overhead and rate of its
+/// devices.
 PointHardware hardware_of(const Point& point, const RunPace& pace = {});
 
 }  // namespace stageline

@@ -79,6 +79,12 @@ class PointJudge {
       judged.why_not = error.what();
     }
     if (!judged.prediction) return judged;
+    if (!judged.measured_step) {
+      if (std::optional<StepOfRate> rate = step_of_rate(judged.point, *judged.prediction)) {
+        judged.measured_step = rate->seconds;
+        if (!rate->how.empty()) judged.question.assumptions.push_back(std::move(rate->how));
+      }
+    }
     if (judged.measured_step) {
       judged.step_deviation = judged.prediction->step / *judged.measured_step - 1;
     }

@@ -119,7 +119,10 @@ Point point_of(const RowCells& row, int line) {
   point.schedule = row.text("schedule");
   point.recompute = row.text("recompute");
   point.step_time = row.number("step_time_s");
-  point.tflops_per_gpu = row.number("tflops_per_gpu");
+  const bool of_hardware = row.text("tflops_kind").rfind("hardware", 0) == 0;
+  if (!of_hardware || point.recompute == "none") {
+    point.tflops_per_gpu = row.number("tflops_per_gpu");
+  }
   point.tokens_per_gpu_second = row.number("tokens_per_s_per_gpu");
   if (const auto share = row.number("mfu_pct")) point.mfu = *share / 100;
   if (const auto gib = row.number("memory_gib")) point.memory = *gib * bytes_per_gib;
@@ -172,6 +175,26 @@ std::optional<double> measured_step(const Point& point) {
   const double tokens = static_cast<double>(point.global_batch) * static_cast<double>(point.seq);
   if (!(tokens > 0)) return std::nullopt;
   return tokens / (*point.tokens_per_gpu_second * point.gpus);
+}
+
+std::optional<StepOfRate> step_of_rate(const Point& point, const PointPrediction& prediction) {
+  if (point.tokens_per_gpu_second && *point.tokens_per_gpu_second > 0 &&
+      prediction.tokens_per_gpu_second > 0) {
+    return StepOfRate{
+        prediction.step * prediction.tokens_per_gpu_second / *point.tokens_per_gpu_second, ""};
+  }
+  if (point.tflops_per_gpu && *point.tflops_per_gpu > 0 && prediction.flops_per_gpu > 0) {
+    return StepOfRate{
+        prediction.step * prediction.flops_per_gpu / (*point.tflops_per_gpu * 1e12),
+        "the measured step follows from the printed TFLOP/s and the FLOPs that are counted here"};
+  }
+  if (point.mfu && *point.mfu > 0 && prediction.mfu > 0) {
+    return StepOfRate{
+        prediction.step * prediction.mfu / *point.mfu,
+        "the measured step follows from the printed MFU, the FLOPs that are counted here and the "
+        "peak of the products' format"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace stageline

@@ -33,12 +33,13 @@ struct Point {
   std::string precision;
   int tensor = 1, pipeline = 1, chunks = 1, context = 1, expert = 1, data = 1, zero = 0;
   bool sequence_parallel = false;
-  std::int64_t micro_batch = 0;     // sequences
-  std::int64_t global_batch = 0;    // sequences
-  std::string schedule;             // as printed
-  std::string recompute;            // none, selective, full
-  std::optional<double> step_time;  // seconds
-  std::optional<double> tflops_per_gpu;
+  std::int64_t micro_batch = 0;          // sequences
+  std::int64_t global_batch = 0;         // sequences
+  std::string schedule;                  // as printed
+  std::string recompute;                 // none, selective, full
+  std::optional<double> step_time;       // seconds
+  std::optional<double> tflops_per_gpu;  // of the model's FLOPs; empty where those of the hardware
+                                         // are printed, and something is recomputed
   std::optional<double> tokens_per_gpu_second;
   std::optional<double> mfu;     // a share
   std::optional<double> memory;  // bytes
@@ -95,7 +96,21 @@ struct PointPrediction {
   double step = 0;    // seconds
   double memory = 0;  // bytes, of the fullest device, its reserve included where the row counts it
   double model_flops = 0;
+  double flops_per_gpu = 0;          // model_flops a second and device; 0: unknown
+  double mfu = 0;                    // a share; 0: unknown
+  double tokens_per_gpu_second = 0;  // 0: unknown
+  std::optional<bool> fits{};        // into the memory of its devices; empty: unknown
 };
+
+/// The step time that the row states by a rate alone: its tokens a second, where the batch had to
+/// be assumed, its TFLOP/s or its MFU, by the tokens and FLOPs that the prediction counts. `how`
+/// says what was done where that is not said elsewhere. Empty: it states none, or they are unknown.
+struct StepOfRate {
+  double seconds = 0;
+  std::string how;
+};
+std::optional<StepOfRate> step_of_rate(const Point& point, const PointPrediction& prediction);
+
 /// Throws what answer() throws.
 PointPrediction predicted(const Question& question);
 

@@ -52,6 +52,7 @@ Json row_json(const JudgedPoint& row) {
     json["predicted_step_s"] = row.prediction->step;
     json["predicted_memory_bytes"] = row.prediction->memory;
     json["model_flops"] = row.prediction->model_flops;
+    json["fits"] = row.prediction->fits ? Json(*row.prediction->fits) : Json();
   }
   json["step_deviation"] = optional_json(row.step_deviation);
   json["memory_deviation"] = optional_json(row.memory_deviation);

@@ -69,6 +69,11 @@ PointPrediction predicted(const Question& question) {
                             : fullest_device(*row.outcome, question.with_reserve);
   }
   prediction.model_flops = row.figures.rates.model_flops.value_or(0);
+  prediction.flops_per_gpu = row.figures.rates.flops_per_device_second.value_or(0);
+  prediction.tokens_per_gpu_second = row.figures.rates.tokens_per_device_second.value_or(0);
+  prediction.mfu = row.figures.rates.mfu.value_or(0);
+  const bool ran = !question.blocks_alone;
+  if (ran && row.outcome->fit != Fit::unknown) prediction.fits = row.outcome->fit == Fit::yes;
   return prediction;
 }
 

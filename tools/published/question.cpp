@@ -52,7 +52,8 @@ Software software_of(const Point& point) {
   }
   if (holds(framework, "bridge") || holds(framework, "megatron-core") ||
       holds(framework, "megascale") || holds(point.source, "SimuMax") ||
-      holds(point.source, "Megatron-Core") || point.context > 1 || point.expert > 1) {
+      holds(point.source, "Megatron-Core") || point.context > 1 || point.expert > 1 ||
+      point.config.experts) {
     return Software::megatron_core;
   }
   return Software::megatron_2021;
@@ -87,6 +88,9 @@ class QuestionWriter {
 
   Question write() {
     question_.assumptions = hardware_.assumptions;
+    if (const std::string note = rates_of(hardware_.kind).note; !note.empty() && !calibration_) {
+      question_.assumptions.push_back(note);
+    }
     question_.why_not = fault();
     if (!question_.why_not.empty()) return std::move(question_);
     SettingRequest& setting = question_.request.setting;
@@ -112,6 +116,7 @@ class QuestionWriter {
   Point with_micro_batch() const {
     Point point = point_;
     point.micro_batch = micro_batch_;
+    point.global_batch = global_batch_;
     return point;
   }
 
@@ -135,7 +140,7 @@ class QuestionWriter {
       return "its selective recomputation rebuilds every second product, which layers do not state";
     }
     if (point_.seq < 1) return "the length of a sequence is not printed";
-    if (point_.global_batch < 1) return "the global batch is not printed";
+    if (const std::string why = fault_of_batch(); !why.empty()) return why;
     const double ranks = 1.0 * point_.tensor * point_.context * point_.data * point_.pipeline;
     if (ranks != point_.gpus) {
       return fmt::format("its degrees multiply to {:.0f} devices, and it has {}", ranks,
@@ -167,12 +172,28 @@ class QuestionWriter {
                                         [&](std::string_view one) { return holds(words, one); });
   }
 
-  std::string batch_fault() {
-    if (point_.global_batch % point_.data != 0) {
-      return fmt::format("the global batch of {} does not divide by {} replicas",
-                         point_.global_batch, point_.data);
+  // A rate of tokens says the step where the batch is known. Without a pipeline a replica of
+  // torchtitan has one micro-batch of one sequence where nothing else is asked (its default
+  // recipe).
+  std::string fault_of_batch() {
+    global_batch_ = point_.global_batch;
+    if (global_batch_ > 0) return "";
+    if (point_.pipeline > 1 || !holds(lower_case(point_.framework), "torchtitan")) {
+      return "the global batch is not printed";
     }
-    const std::int64_t each = point_.global_batch / point_.data;
+    const std::int64_t each = std::max<std::int64_t>(point_.micro_batch, 1);
+    global_batch_ = each * point_.data;
+    assume(fmt::format("the global batch is not printed: one micro-batch of {} {} a replica", each,
+                       each == 1 ? "sequence" : "sequences"));
+    return "";
+  }
+
+  std::string batch_fault() {
+    if (global_batch_ % point_.data != 0) {
+      return fmt::format("the global batch of {} does not divide by {} replicas", global_batch_,
+                         point_.data);
+    }
+    const std::int64_t each = global_batch_ / point_.data;
     micro_batch_ = point_.micro_batch;
     if (micro_batch_ == 0 && point_.pipeline == 1) {
       micro_batch_ = each;
@@ -421,6 +442,7 @@ class QuestionWriter {
   Software software_;
   PointHardware hardware_;
   std::int64_t micro_batch_ = 0;
+  std::int64_t global_batch_ = 0;
   Question question_;
 };
 

@@ -109,6 +109,22 @@ std::string unread_title(const std::vector<UnreadRow>& unread, std::size_t read)
                      unread.size() + read, unread.size() == 1 ? "is" : "are");
 }
 
+bool unfit(const JudgedPoint& row) { return row.prediction && row.prediction->fits == false; }
+
+// The rows that ran, and do not fit by the prediction; empty: there are none.
+std::string unfit_text(const std::vector<JudgedPoint>& judged) {
+  std::vector<std::string> ids;
+  std::size_t known = 0;
+  for (const JudgedPoint& row : judged) {
+    if (!row.prediction || !row.prediction->fits) continue;
+    ++known;
+    if (unfit(row)) ids.push_back(row.point.id);
+  }
+  if (ids.empty()) return "";
+  return fmt::format("{} of {} rows {} not fit into memory by the prediction: {}.", ids.size(),
+                     known, ids.size() == 1 ? "does" : "do", fmt::join(ids, ", "));
+}
+
 std::vector<std::string> row_cells(const JudgedPoint& row) {
   std::optional<double> step;
   std::optional<double> memory;
@@ -128,7 +144,7 @@ std::vector<std::string> row_cells(const JudgedPoint& row) {
           or_blank(row.point.memory, memory_text),
           row.point.memory ? or_blank(memory, memory_text) : "",
           or_blank(row.memory_deviation, signed_share),
-          row.why_not};
+          row.why_not.empty() && unfit(row) ? "does not fit into memory" : row.why_not};
 }
 
 const std::vector<Column> row_columns{{"row", false, 0, true},
@@ -143,7 +159,7 @@ const std::vector<Column> row_columns{{"row", false, 0, true},
                                       {"memory"},
                                       {"predicted"},
                                       {"deviation"},
-                                      {"why not", true, 0, false, true}};
+                                      {"remark", true, 0, false, true}};
 
 std::string markdown_table(const std::vector<Column>& columns, const CellRows& rows) {
   std::string text = "|";
@@ -233,6 +249,8 @@ std::string published_text(const std::vector<JudgedPoint>& judged, int width) {
   if (summary.order.pairs > 0) text += "\n" + wrapped(order_text(summary.order), width) + "\n";
   const std::string costs = fitted_paces_text(judged);
   if (!costs.empty()) text += "\n" + wrapped(costs, width) + "\n";
+  const std::string misfits = unfit_text(judged);
+  if (!misfits.empty()) text += "\n" + wrapped(misfits, width) + "\n";
   const std::vector<Unanswered> unanswered = unanswered_of(judged);
   if (!unanswered.empty()) text += "\nWithout a prediction\n";
   for (const Unanswered& one : unanswered) {
@@ -272,6 +290,8 @@ std::string published_markdown(const std::vector<JudgedPoint>& judged, std::stri
   if (summary.order.pairs > 0) text += "\n" + order_text(summary.order) + "\n";
   const std::string costs = fitted_paces_text(judged);
   if (!costs.empty()) text += "\n" + costs + "\n";
+  const std::string misfits = unfit_text(judged);
+  if (!misfits.empty()) text += "\n" + misfits + "\n";
   text += "\n## Sources\n\n" + sources_text(judged);
   const std::vector<Unanswered> unanswered = unanswered_of(judged);
   if (!unanswered.empty()) text += "\n## Without a prediction\n\n";

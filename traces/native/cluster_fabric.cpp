@@ -73,10 +73,10 @@ Nics read_nics(const JsonNode& node, const std::vector<std::string>& rails, cons
   if (const auto found = node.find("count")) {
     nics.count = static_cast<int>(found->whole(1, most_switches));
     const auto served = static_cast<int>(nics.devices.size());
-    if (served % nics.count != 0 && nics.count % served != 0) {
+    if (nics.count > served && nics.count % served != 0) {
       found->refuse(
-          fmt::format("{} NICs and {} devices cannot be divided evenly; make one number a multiple "
-                      "of the other, or two entries",
+          fmt::format("{} NICs cannot be divided evenly among {} devices; make the number a "
+                      "multiple of theirs, or two entries",
                       nics.count, served));
     }
   }

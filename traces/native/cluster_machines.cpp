@@ -170,14 +170,16 @@ class Repeater {
     }
   }
 
+  // Spread in their order: twelve devices on eight ports are 2, 1, 2, 1, … of them.
+  static int port_of(int device, int ports, int served) { return device * ports / served; }
+
   // Joins the NICs of machine `m` to their switches; `nic` counts on.
   void join(const Nics& nics, int m, int first_rail, int rails, const std::vector<int>& node,
             int& nic) {
     const int served = static_cast<int>(nics.devices.size());
     const int ports = std::min(nics.count, served);  // NICs of one device are one port
     const int in_port = nics.count / ports;
-    const int sharing = served / ports;
-    const bool apart = sharing > 1 || nics.pcie.has_value();
+    const bool apart = served > ports || nics.pcie.has_value();
     const double each = static_cast<double>(nics.bandwidth.bytes_per_second) * in_port;
     const Bandwidth bandwidth = nics.bandwidth.is_unlimited() ? nics.bandwidth : bandwidth_of(each);
     for (int port = 0; port < ports; ++port, ++nic) {
@@ -193,8 +195,9 @@ class Repeater {
       // The latency is on the side of the devices, so that what they send each other through
       // their NIC is not faster than what they send through their own links.
       const int own = add_switch(std::move(name));
-      for (int k = 0; k < sharing; ++k) {
-        add_link("", node_of(m, nth(nics.devices, port * sharing + k)), own,
+      for (int k = 0; k < served; ++k) {
+        if (port_of(k, ports, served) != port) continue;
+        add_link("", node_of(m, nth(nics.devices, k)), own,
                  nics.pcie.value_or(Bandwidth::unlimited()), nics.latency, Tier::pcie);
       }
       add_link("", own, nth(node, on), bandwidth, Time{}, Tier::network);

@@ -146,16 +146,29 @@ std::vector<DeviceKind> kinds_of(const Bundled& bundled, bool driver) {
   return kinds;
 }
 
-std::vector<DeviceKind> bundled_kinds(bool driver) {
+namespace {
+
+std::vector<DeviceKind> read_bundled_kinds(bool driver) {
   std::vector<DeviceKind> kinds;
-  for (const Bundled& bundled : bundled_clusters()) {
-    for (DeviceKind& kind : kinds_of(bundled, driver)) {
-      const bool known = std::any_of(kinds.begin(), kinds.end(),
-                                     [&](const DeviceKind& k) { return k.name == kind.name; });
-      if (!known) kinds.push_back(std::move(kind));
+  for (const std::vector<Bundled>* const files : {&bundled_clusters(), &bundled_kind_lists()}) {
+    for (const Bundled& bundled : *files) {
+      for (DeviceKind& kind : kinds_of(bundled, driver)) {
+        const bool known = std::any_of(kinds.begin(), kinds.end(),
+                                       [&](const DeviceKind& k) { return k.name == kind.name; });
+        if (!known) kinds.push_back(std::move(kind));
+      }
     }
   }
   return kinds;
+}
+
+}  // namespace
+
+// A search prices hundreds of models, each with all kinds at hand: the files are read once.
+std::vector<DeviceKind> bundled_kinds(bool driver) {
+  static const std::vector<DeviceKind> by_data_sheet = read_bundled_kinds(false);
+  static const std::vector<DeviceKind> by_driver = read_bundled_kinds(true);
+  return driver ? by_driver : by_data_sheet;
 }
 
 std::array<double, tiers> read_overlap(const JsonNode& node, std::string_view what) {

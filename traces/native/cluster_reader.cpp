@@ -16,7 +16,7 @@ namespace stageline {
 namespace {
 
 constexpr std::string_view format_name = "stageline-cluster 1";
-constexpr int most_devices = 4096;
+constexpr int most_devices = 65536;
 constexpr std::size_t most_links = 1'000'000;
 
 // The kind of a device: one of the file, or a bundled one, which the cluster gets.
@@ -285,7 +285,9 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
   }
   if (use.times > 1) cluster.name += fmt::format("*{}", use.times);
   if (machines.count == 1) return cluster;
+  const Racks racks{static_cast<int>(cluster.devices.size()), machines.domain};
   cluster = repeated(cluster, machines);
+  if (machines.domain > 1) cluster.racks = racks;
   check_names(root, cluster);
   return cluster;
 }

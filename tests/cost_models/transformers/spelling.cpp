@@ -2,6 +2,7 @@
 // nearest?
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string>
 #include <vector>
@@ -193,6 +194,34 @@ TEST_CASE("rates are the calibration's, the chip's, or the defaults") {
   const Model unknown = priced("model:llama3-8b@own");
   CHECK(has(unknown.provenance.source, "none are known of own: near those of an A100"));
   CHECK(has(unknown.provenance.method, "at 0.8 of the peak"));
+}
+
+TEST_CASE("a kind that nobody fitted says whose rates it has") {
+  const auto notes = [](const std::string& spec) {
+    return fmt::format("{}", fmt::join(priced(spec).provenance.notes, "; "));
+  };
+  CHECK_FALSE(has(notes("model:llama3-8b@h100"), "nobody fitted"));
+  CHECK(has(notes("model:llama3-8b@own"),
+            "kernel rates of own: nobody fitted them, the shares of its peak are near those of an "
+            "A100"));
+  CHECK(rates_of("a100-40gb").note.empty());
+  CHECK(rates_of("h200").note.empty());
+  for (const auto& [kind, chip] :
+       std::vector<std::pair<std::string, std::string>>{{"a800", "a100"},
+                                                        {"h800", "h100"},
+                                                        {"h20", "h100"},
+                                                        {"gh200", "h100"},
+                                                        {"b300", "b200"},
+                                                        {"gb300", "gb200"}}) {
+    CAPTURE(kind);
+    CHECK(rates_of(kind).rates == find_chip_rates(chip)->rates);
+    CHECK(rates_of(kind).note == "kernel rates of " + kind +
+                                     ": nobody fitted them, the shares of its peak are those of "
+                                     "the " +
+                                     chip);
+    CHECK(find_chip_rates(kind) == nullptr);
+  }
+  CHECK(rates_of("mi300x").rates == KernelRates{});
 }
 
 TEST_CASE("a language model has no shape that runs") {

@@ -53,6 +53,37 @@ TEST_CASE("a row's deviations are predicted over measured, less one") {
   CHECK(judged[0].pace == RunPace{});
 }
 
+TEST_CASE("a row that prints a rate alone is judged by it") {
+  JudgeRequest request = made_up();
+  request.predict = [](const Question&) {
+    PointPrediction prediction;
+    prediction.step = 2;
+    prediction.flops_per_gpu = 300e12;
+    prediction.mfu = 0.3;
+    prediction.tokens_per_gpu_second = 500;
+    return prediction;
+  };
+  const auto judged = [&](const std::map<std::string, std::string>& cells) {
+    const auto row = with(with(pipeline_row(), {{"step_time_s", ""}, {"source", "mine"}}), cells);
+    return judge_points(points_of({row}), request).front();
+  };
+  // 2 s at 300 TFLOP/s are 1.5 s at 400.
+  const JudgedPoint tflops = judged({{"tflops_per_gpu", "400"}});
+  CHECK(*tflops.measured_step == doctest::Approx(1.5));
+  CHECK(*tflops.step_deviation == doctest::Approx(2 / 1.5 - 1));
+  REQUIRE(tflops.question.assumptions.size() == 1);
+  CHECK(tflops.question.assumptions[0].find("printed TFLOP/s") != std::string::npos);
+  CHECK(*judged({{"mfu_pct", "40"}}).measured_step == doctest::Approx(1.5));
+  // The batch is not printed, the rate of tokens is.
+  const JudgedPoint tokens = judged({{"tokens_per_s_per_gpu", "1000"}, {"global_batch", ""}});
+  CHECK(*tokens.measured_step == doctest::Approx(1));
+  // What the hardware does is not what the model needs where something is recomputed.
+  const JudgedPoint again =
+      judged({{"tflops_per_gpu", "400"}, {"tflops_kind", "hardware"}, {"recompute", "full"}});
+  CHECK_FALSE(again.measured_step);
+  CHECK(judged({{"tflops_per_gpu", "400"}, {"tflops_kind", "hardware"}}).measured_step);
+}
+
 TEST_CASE("roles: rows of a calibration, rows offered for one, and the rest") {
   Calibration calibration;
   calibration.residuals = {{"1", 2.5, 2.4}};

@@ -139,6 +139,45 @@ TEST_CASE("software that is not known is said to be priced as another") {
   CHECK_FALSE(assumes(asked("Megatron-LM fork"), "is not known"));
 }
 
+TEST_CASE("a row of a chip that nobody fitted says whose rates it has") {
+  const auto asked = [](const std::string& hardware) {
+    return question_of(point_of(with(pipeline_row(), {{"hardware", hardware}})));
+  };
+  CHECK(assumes(asked("H800"), "kernel rates of h800: nobody fitted them"));
+  CHECK_FALSE(assumes(asked("H100"), "nobody fitted them"));
+}
+
+TEST_CASE("experts without expert parallelism are experts of Megatron-Core on every rank") {
+  const auto row =
+      with(pipeline_row(), {{"experts", "8"}, {"topk", "2"}, {"framework", "Megatron-LM"}});
+  const SettingRequest asked = question_of(point_of(row)).request.setting;
+  CHECK(asked.trace.find(",experts=8,topk=2,expert_ffn=16384") != std::string::npos);
+  CHECK(asked.trace.find(",attention=flash,fused=yes") != std::string::npos);
+  CHECK(asked.degrees.expert == 1);
+  CHECK(asked.degrees.precision.name == "bf16");
+}
+
+TEST_CASE("torchtitan without a pipeline and a printed batch has one micro-batch a replica") {
+  const auto asked = [](const std::map<std::string, std::string>& cells) {
+    return question_of(point_of(with(with(pipeline_row(), {{"framework", "torchtitan"},
+                                                           {"pp", "1"},
+                                                           {"dp", "8"},
+                                                           {"micro_batch", ""},
+                                                           {"global_batch", ""},
+                                                           {"step_time_s", ""},
+                                                           {"tokens_per_s_per_gpu", "1000"}}),
+                                     cells)));
+  };
+  const Question one = asked({});
+  CHECK(one.why_not.empty());
+  CHECK(one.request.setting.microbatches == 1);
+  CHECK(one.request.setting.microbatch_size == 1);
+  CHECK(assumes(one, "one micro-batch of 1 sequence a replica"));
+  CHECK(asked({{"micro_batch", "2"}}).request.setting.microbatch_size == 2);
+  CHECK(asked({{"pp", "8"}, {"dp", "1"}}).why_not == "the global batch is not printed");
+  CHECK(asked({{"framework", "Megatron-LM"}}).why_not == "the global batch is not printed");
+}
+
 TEST_CASE("degrees whose product is beyond 64 bits are not those of the devices") {
   const std::string most = "1000000";
   const Question question = question_of(
@@ -183,6 +222,15 @@ TEST_CASE("machines are bundled ones where their network is as fast") {
   CHECK(hardware({{"gpus", "16"}, {"network", ""}}).assumptions.size() == 1);
   CHECK(hardware({{"hardware", "H100-96GB HBM2e 500W"}}).kind == "h100-96gb");
   CHECK(hardware({{"hardware", "a100_40gb"}}).cluster == "p4d");
+  CHECK(hardware({{"hardware", "DGX-GB300"}, {"gpus_per_node", "72"}}).cluster == "gb300x72");
+  CHECK(hardware({{"hardware", "DGX-B300"}, {"gpus", "16"}}).cluster == "b300x8*2");
+  CHECK(hardware({{"hardware", "8x H800 SXM"}}).cluster == "h800x8");
+  CHECK(hardware({{"hardware", "H20-96GB"}}).cluster == "h20x8");
+  CHECK(hardware({{"hardware", "H200"}}).cluster == "h200x8");
+  CHECK(hardware({{"hardware", "A800"}}).cluster == "a800x8");
+  CHECK(hardware({{"hardware", "AMD Instinct MI300X"}}).cluster == "mi300x8");
+  CHECK(hardware({{"hardware", "V100-32GB"}}).kind == "v100-sxm");
+  CHECK(hardware({{"hardware", "GH200"}}).why_not == "no bundled cluster has the device \"GH200\"");
   CHECK(hardware({{"hardware", "TPU v4"}}).why_not ==
         "no bundled cluster has the device \"TPU v4\"");
   CHECK(hardware({{"hardware", "DGX-H100"}, {"gpus", "6144"}}).why_not ==

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
+
 #include "sim/base/errors.hpp"
 #include "tests/evidence/published/sample_points.hpp"
 #include "traces/json/tree.hpp"
@@ -15,7 +17,7 @@ using test::with;
 
 namespace {
 
-std::vector<JudgedPoint> judged_rows() {
+std::vector<JudgedPoint> judged_rows(std::optional<bool> fits = {}) {
   JudgeRequest request;
   request.ask = [](const Point& point, const RunPace&) {
     Question question;
@@ -23,10 +25,11 @@ std::vector<JudgedPoint> judged_rows() {
     if (point.note == "refused") question.why_not = "a made-up reason";
     return question;
   };
-  request.predict = [](const Question&) {
+  request.predict = [fits](const Question&) {
     PointPrediction prediction;
     prediction.step = 3;
     prediction.memory = 30.0 * 1024 * 1024 * 1024;
+    prediction.fits = fits;
     return prediction;
   };
   return judge_points(
@@ -54,6 +57,19 @@ TEST_CASE("the text has time and memory apart, a line for each source and role")
   CHECK(contains(text, "-25.0 %"));
   CHECK(contains(text, "row 3: a made-up reason"));
   CHECK_FALSE(contains(text, "all sources"));  // one source for each role
+}
+
+TEST_CASE("rows that ran and do not fit by the prediction are named") {
+  const std::string said = "2 of 2 rows do not fit into memory by the prediction: 1, 2.";
+  CHECK(contains(published_text(judged_rows(false)), said));
+  CHECK(contains(published_markdown(judged_rows(false), "points.csv"), said));
+  CHECK(contains(published_rows_text(judged_rows(false)), "does not fit into memory"));
+  CHECK(contains(published_json(judged_rows(false)), "\"fits\": false"));
+  CHECK(contains(published_json(judged_rows()), "\"fits\": null"));
+  for (const std::optional<bool>& fits : {std::optional<bool>{}, std::optional{true}}) {
+    CHECK_FALSE(contains(published_text(judged_rows(fits)), "not fit into memory"));
+    CHECK_FALSE(contains(published_rows_text(judged_rows(fits)), "not fit into memory"));
+  }
 }
 
 TEST_CASE("every row has a line with its degrees and deviations") {

@@ -20,7 +20,7 @@ inline std::string points_csv(const std::vector<std::map<std::string, std::strin
       "id,source,kind,model,layers,hidden,heads,kv_heads,ffn,vocab,seq,experts,"
       "topk,hardware,gpus,gpus_per_node,network,framework,precision,tp,sp,pp,vp,cp,"
       "ep,dp,zero,micro_batch,global_batch,schedule,recompute,step_time_s,"
-      "tokens_per_s_per_gpu,memory_gib,split,note";
+      "tflops_per_gpu,tflops_kind,tokens_per_s_per_gpu,mfu_pct,memory_gib,split,note";
   std::vector<std::string> columns;
   std::istringstream names(header);
   for (std::string name; std::getline(names, name, ',');) columns.push_back(name);

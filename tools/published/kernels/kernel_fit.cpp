@@ -131,8 +131,7 @@ class KernelFit {
  public:
   KernelFit(const KernelTable& table, const DeviceKind& kind)
       : table_(table), kind_(kind), bandwidth_(bandwidth_of(kind)) {
-    const ChipRates* const chip = find_chip_rates(kind.name);
-    rates_ = built_in_ = chip == nullptr ? KernelRates{} : chip->rates;
+    rates_ = built_in_ = rates_of(kind.name).rates;
   }
 
   KernelsFit result() {

@@ -259,12 +259,25 @@ void put_cut_search(Json& result, const Case& asked) {
   if (asked.found_cut) result["cut_search"] = cut_search_json(*asked.found_cut);
 }
 
+// `each`: devices of a rack; null where racks have unequal shares.
+Json placement_json(const Allocation& found) {
+  Json json{{"rule", found.rule}, {"racks", found.racks}, {"each", nullptr}};
+  if (found.each > 0) json["each"] = found.each;
+  for (const Straddling& one : found.straddling) {
+    json["straddling"].push_back(
+        {{"group", name(one.dimension)}, {"ranks", one.ranks}, {"groups", one.groups}});
+  }
+  return json;
+}
+
 void put_ranks(Json& result, const Case& asked, const Outcome& outcome) {
   if (asked.ranked) {
     result["degrees"] = degrees_json(*asked.ranked);
     result["collectives"] = algorithms_json(used_algorithms(asked, outcome));
   }
   if (asked.device_order) result["device_order"] = order_json(asked);
+  const Cluster& devices = asked.ranked ? asked.ranked->devices() : asked.cluster;
+  if (devices.allocation) result["placement"] = placement_json(*devices.allocation);
 }
 
 void put_period(Json& result, const Outcome& outcome) {

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "cost_models/network/ranked_cluster.hpp"
 #include "sim/base/index.hpp"
+#include "sim/routes.hpp"
 
 namespace stageline {
 namespace {
@@ -15,6 +19,23 @@ namespace {
 bool names(const std::string& pattern, const std::string& name) {
   if (pattern.empty() || pattern.back() != '*') return pattern == name;
   return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0;
+}
+
+constexpr std::string_view all_links = "links";
+
+// The tier of the links that a word names.
+std::optional<Tier> tier_called(const std::string& word) {
+  if (word == "nic") return Tier::network;
+  for (const Tier tier : {Tier::nvlink, Tier::pcie, Tier::network}) {
+    if (word == name(tier)) return tier;
+  }
+  return std::nullopt;
+}
+
+void divide(Bandwidth& bandwidth, double factor) {
+  if (bandwidth.is_unlimited()) return;
+  const double slower = static_cast<double>(bandwidth.bytes_per_second) / factor;
+  bandwidth.bytes_per_second = std::max<std::int64_t>(1, std::llround(slower));
 }
 
 }  // namespace
@@ -28,6 +49,40 @@ void slow_down(Device& device, double factor) {
   device.rate /= factor;
   device.memory_rate /= factor;
   device.op_overhead = Time{std::llround(static_cast<double>(device.op_overhead.count()) * factor)};
+}
+
+bool names_links(const std::string& word) { return word == all_links || tier_called(word); }
+
+bool slow_links(Cluster& cluster, const std::string& name, double factor) {
+  bool any = false;
+  if (names_links(name)) {
+    const std::optional<Tier> tier = tier_called(name);
+    for (Link& link : cluster.links) {
+      if (tier && link.tier != *tier) continue;
+      divide(link.bandwidth, factor);
+      any = true;
+    }
+    for (MeasuredCollective& one : cluster.collectives) {
+      const Tier of = one.machines == 1 ? Tier::nvlink : Tier::network;
+      if (tier && of != *tier) continue;
+      divide(one.bandwidth, factor);
+      any = true;
+    }
+    return any;
+  }
+  const std::vector<std::string> resources = Routes(cluster).names();
+  std::size_t resource = 0;
+  for (Link& link : cluster.links) {
+    const std::size_t ways = link.duplex == Duplex::half ? 1 : 2;
+    for (std::size_t way = 0; way < ways; ++way) {
+      if (resources[resource + way] != name) continue;
+      divide(link.bandwidth, factor);
+      any = true;
+      break;
+    }
+    resource += ways;
+  }
+  return any;
 }
 
 std::vector<std::vector<int>> members_of_devices(const Case& asked) {

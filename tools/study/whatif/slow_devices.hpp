@@ -17,6 +17,15 @@ bool is_called(const std::string& pattern, const Cluster& cluster, const Device&
 /// A device on which compute takes `factor` times as long: both its rates and its overhead an op.
 void slow_down(Device& device, double factor);
 
+/// Whether the word names links by their kind: "links" all of them, "nvlink", "pcie", and "network"
+/// or "nic" those of that tier.
+bool names_links(const std::string& word);
+
+/// Divides the bandwidth of these links, and of what was measured of collectives over them, by the
+/// factor: links as names_links() takes them, or one that is called as a resource of Routes. A
+/// latency stays. Returns whether there is any.
+bool slow_links(Cluster& cluster, const std::string& name, double factor);
+
 /// By simulated device, the devices of the cluster (with degrees, of RankedCluster::devices()) that
 /// it is: itself, or those of the rank.
 std::vector<std::vector<int>> members_of_devices(const Case& asked);

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,7 +14,6 @@
 #include "sim/base/index.hpp"
 #include "sim/op_time.hpp"
 #include "sim/rates.hpp"
-#include "sim/routes.hpp"
 #include "tools/study/whatif/slow_devices.hpp"
 
 namespace stageline {
@@ -32,32 +30,6 @@ struct State {
     return std::tie(a.device, a.links) < std::tie(b.device, b.links);
   }
 };
-
-void divide(Bandwidth& bandwidth, double factor) {
-  if (bandwidth.is_unlimited()) return;
-  const double slower = static_cast<double>(bandwidth.bytes_per_second) / factor;
-  bandwidth.bytes_per_second = std::max<std::int64_t>(1, std::llround(slower));
-}
-
-// "links" are all of them; others are called as the resources of the network are.
-void slow_links(Cluster& cluster, const Slow& item) {
-  if (item.name == "links") {
-    for (Link& link : cluster.links) divide(link.bandwidth, item.factor);
-    for (MeasuredCollective& one : cluster.collectives) divide(one.bandwidth, item.factor);
-    return;
-  }
-  const std::vector<std::string> names = Routes(cluster).names();
-  std::size_t resource = 0;
-  for (Link& link : cluster.links) {
-    const std::size_t ways = link.duplex == Duplex::half ? 1 : 2;
-    for (std::size_t way = 0; way < ways; ++way) {
-      if (names[resource + way] != item.name) continue;
-      divide(link.bandwidth, item.factor);
-      break;
-    }
-    resource += ways;
-  }
-}
 
 bool same_collectives(const Costs& one, const Costs& other) {
   return std::equal(
@@ -126,7 +98,8 @@ class SlowPricer {
     if (state.links.empty() && !hides) return at_pace(state, costs_);
     Case changed = asked_;
     Cluster cluster = asked_.ranked ? asked_.ranked->devices() : asked_.cluster;
-    for (const std::size_t item : state.links) slow_links(cluster, items_[item]);
+    for (const std::size_t item : state.links)
+      slow_links(cluster, items_[item].name, items_[item].factor);
     if (!hides) return at_pace(state, priced_on(std::move(cluster), std::move(changed)));
     for (std::size_t d = 0; d < state.device.size(); ++d) {
       for (const int member : members_[d]) {
