@@ -32,6 +32,7 @@ std::string other_value(const SettingRow& row) {
   if (row.key == "order") return "cp-tp-ep-dp-pp";
   if (row.key == "precision") return "fp32";
   if (row.key == "shard_group") return "machine";
+  if (row.key == "placement") return "fill";
   if (row.key == "slow") return "gpu1:1.5";
   if (row.key == "recompute") return "selective";
   if (row.key == "offload") return "all";
@@ -122,6 +123,7 @@ std::string text_of(const SettingRequest& request) {
   add(static_cast<int>(request.all_pipelines));
   add(static_cast<int>(request.device_order));
   add(request.slow.size());
+  text += request.cluster.placement + "|";
   return text;
 }
 

@@ -87,7 +87,7 @@ BYTES = ["uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms,output=1MB
 GPT = ["model:gpt2@h100,seq=256"]
 MIXTRAL = ["model:transformer@h100,layers=4,hidden=512,heads=8,seq=256,experts=4,topk=2"]
 WIDE = GPT + ["--cluster", "h100x8*2", "--devices", "16", "--tp", "2", "--dp", "4", "--pp", "2"]
-RACKS = ["model:gpt2@gb200,seq=256", "--cluster", "gb200x72*2", "--devices", "128", "--tp", "2", "--dp", "32", "--pp", "2"]
+RACKS = ["model:gpt2@gb200,seq=256", "--cluster", "gb200x72*2", "--devices", "128", "--tp", "2", "--dp", "8", "--pp", "8"]
 UNEQUAL = file_of("unequal.json", json.dumps({
     "format": "stageline-cluster 1", "name": "unequal",
     "devices": [{"name": "old", "rate": 0.5}, {"name": "new", "count": 3}],

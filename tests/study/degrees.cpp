@@ -510,6 +510,7 @@ TEST_CASE("with a tensor degree of their own, experts have gradients of other ra
   CHECK(to_seconds(alone(first.reduction.value())) == doctest::Approx(1e-3));
   CHECK(to_seconds(first.blocking.update) == doctest::Approx(1e-3));
   zero.zero = Zero::weights;
+  zero.zero_every = ZeroEvery::microbatch;
   const StageCosts third = study(experts_case("1f1b", zero)).costs.stage[0];
   // The gather of a layer's half megabyte, 0.25 ms, is hidden but for the first.
   CHECK(to_seconds(third.blocking.forward) == doctest::Approx(0.25e-3));

@@ -391,6 +391,12 @@ TEST_CASE("machines that cannot be built are refused with the rule and the numbe
             "/domain/switches/0", "there is no switch \"nvswich\" (did you mean \"nvswitch\"?)"},
            {lab(R"(, "domain": {"machines": 2, "switches": []}, "machines": 2)"), 1,
             "/domain/switches", "at least one switch"},
+           {lab(R"(, "racks": {"devices": 2, "machines": 1})"), 1, "/racks/machines",
+            "from 2 to 65536 (it is 1)"},
+           {lab(R"(, "racks": {"devices": 400, "machines": 400})"), 1, "/racks",
+            "a rack has at most 65536 devices"},
+           {lab(R"(, "machines": 2, "racks": {"devices": 2, "machines": 2})"), 1, "/racks",
+            "machines that are repeated have racks by their \"domain\""},
            {with(own_nics), 20000, "",
             "40000 machines of 2 devices are 80000, and a cluster has at "
             "most 65536"},

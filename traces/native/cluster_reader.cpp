@@ -191,6 +191,16 @@ void check_names(const JsonNode& root, const Cluster& cluster) {
   for (const std::string& name : cluster.switches) check(name);
 }
 
+// Racks of a file that has all machines as they are: a "domain" says it of repeated ones.
+void check_few_racks(const JsonNode& root, const Cluster& cluster, int machines) {
+  if (root.find("domain") || machines > 1) {
+    root.at("racks").refuse("machines that are repeated have racks by their \"domain\"");
+  }
+  if (std::int64_t{cluster.racks.devices} * cluster.racks.machines > most_devices) {
+    root.at("racks").refuse(fmt::format("a rack has at most {} devices", most_devices));
+  }
+}
+
 void read_interference(const JsonNode& root, Cluster& cluster) {
   if (const auto found = root.find("pair_overlap")) {
     cluster.pair_overlap = found->positive();
@@ -230,8 +240,8 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
         fmt::format("a cluster has \"{}\" here, not {}", format_name, in_quotes(format)));
   }
   root.check_keys({"format", "name", "devices"},
-                  {"source", "kinds", "machines", "hosts", "switches", "links", "domain", "network",
-                   "overlap", "overlap_messages", "overlap_transfers", "pair_overlap",
+                  {"source", "kinds", "machines", "hosts", "switches", "links", "domain", "racks",
+                   "network", "overlap", "overlap_messages", "overlap_transfers", "pair_overlap",
                    "interference", "handover", "collectives"});
   Cluster cluster;
   cluster.name = root.at("name").text();
@@ -279,6 +289,12 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
     read_measured_collective(node, cluster.collectives);
   }
 
+  if (const auto found = root.find("racks")) {
+    found->check_keys({"devices", "machines"}, {});
+    cluster.racks = {static_cast<int>(found->at("devices").whole(1, most_devices)),
+                     static_cast<int>(found->at("machines").whole(2, most_devices))};
+    check_few_racks(root, cluster, in_file * use.times);
+  }
   const Machines machines = read_machines(root, cluster, nodes, in_file, use.times);
   if ((several || use.overlap) && machines.fabric && !root.find("overlap")) {
     cluster.overlap_slowdown = machines.fabric->overlap;

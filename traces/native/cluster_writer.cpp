@@ -170,10 +170,16 @@ std::string write_cluster(const Cluster& cluster) {
     handover.bandwidth("read", cluster.handover.read);
     text += ",\n  \"handover\": " + handover.object();
   }
+  if (cluster.racks.machines > 0) {
+    text += fmt::format(",\n  \"racks\": {{\"devices\": {}, \"machines\": {}}}",
+                        cluster.racks.devices, cluster.racks.machines);
+  }
   text += list_text("collectives", measured_collective_texts(cluster.collectives),
                     [](const std::string& one) { return one; });
   text += "\n}\n";
-  if (read_cluster(text, "the cluster as written") != cluster) {
+  Cluster read = read_cluster(text, "the cluster as written");
+  read.allocation = cluster.allocation;  // of a job, not of the cluster
+  if (read != cluster) {
     throw UsageError(fmt::format(
         "the cluster \"{}\" cannot be written: the format cannot express a host that relays "
         "nothing, or a device of unknown memory whose kind has a memory",

@@ -272,8 +272,13 @@ TEST_CASE("machines are bundled ones where their network is as fast") {
   CHECK(hardware({{"hardware", "GH200"}}).why_not == "no bundled cluster has the device \"GH200\"");
   CHECK(hardware({{"hardware", "TPU v4"}}).why_not ==
         "no bundled cluster has the device \"TPU v4\"");
-  CHECK(hardware({{"hardware", "DGX-H100"}, {"gpus", "6144"}}).why_not ==
-        "6144 devices are more than the 4096 of a cluster");
+  CHECK(hardware({{"hardware", "DGX-H100"}, {"gpus", "131072"}}).why_not ==
+        "131072 devices are more than the 65536 of a cluster");
+  // Of each rack 64 of 72: five racks for 320 devices, where 72 of each would be in 4.4.
+  CHECK(hardware({{"hardware", "GB200 NVL72"}, {"gpus", "320"}, {"gpus_per_node", "72"}}).cluster ==
+        "gb200x72*5");
+  CHECK(hardware({{"hardware", "GB200 NVL72"}, {"gpus", "2560"}, {"gpus_per_node", "4"}}).cluster ==
+        "gb200x72*40");
   const PointHardware costly = hardware_of(point_of(pipeline_row()), {20e-6, 1.25});
   CHECK(costly.cluster.find("\"op_overhead\": \"20000000ps\", \"rate\": 1.25") !=
         std::string::npos);
