@@ -121,9 +121,9 @@ struct Racks {
 
 /// Groups of ranks of which one is in several racks.
 struct Straddling {
-  Dimension dimension = Dimension::tensor;
-  int ranks = 0;   // of a group
-  int groups = 0;  // that are in several racks
+  std::string group;  // "tp", "cp", "ep", "shard-group"
+  int ranks = 0;      // of one
+  int groups = 0;     // that are in several racks
   friend bool operator==(const Straddling&, const Straddling&) = default;
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string_view>
@@ -64,24 +66,40 @@ std::vector<int> named_devices(const Cluster& cluster, int devices,
   return all;
 }
 
-// The groups of ranks that are in several racks, rank r being on device `device[r]`.
+// Groups of ranks that belong together, by name. Shard groups of a machine or a domain are in one.
+std::map<std::string, std::vector<std::vector<int>>> groups_of(const RankGrid& grid) {
+  std::map<std::string, std::vector<std::vector<int>>> all;
+  const Degrees& degrees = grid.degrees();
+  const auto add = [&](const std::string& name, std::vector<std::vector<int>> groups) {
+    std::vector<std::vector<int>>& known = all[name];
+    known.insert(known.end(), std::make_move_iterator(groups.begin()),
+                 std::make_move_iterator(groups.end()));
+  };
+  for (int p = 0; p < degrees.pipeline; ++p) {
+    for (const Dimension one : {Dimension::tensor, Dimension::context, Dimension::expert}) {
+      add(std::string(name(one)), grid.groups(one, p));
+    }
+    if (shard_groups(degrees) == 1) continue;
+    for (int t = 0; t < degrees.tensor; ++t) add("shard-group", grid.shards_of(grid.holders(p, t)));
+  }
+  return all;
+}
+
+// Those that are in several racks, rank r being on device `device[r]`.
 std::vector<Straddling> straddling_groups(const std::optional<RankGrid>& grid,
                                           const std::vector<int>& device, int rack) {
   std::vector<Straddling> all;
   if (!grid) return all;
-  for (const Dimension dimension : {Dimension::tensor, Dimension::context, Dimension::expert}) {
-    Straddling found{dimension, 0, 0};
-    for (int p = 0; p < grid->degrees().pipeline; ++p) {
-      for (const std::vector<int>& group : grid->groups(dimension, p)) {
-        const auto rack_of = [&](int rank) { return nth(device, rank) / rack; };
-        const int first = rack_of(group.front());
-        if (std::all_of(group.begin(), group.end(),
-                        [&](int rank) { return rack_of(rank) == first; })) {
-          continue;
-        }
-        found.ranks = static_cast<int>(group.size());
-        ++found.groups;
-      }
+  for (const auto& [name, groups] : groups_of(*grid)) {
+    Straddling found{name, 0, 0};
+    for (const std::vector<int>& group : groups) {
+      const auto rack_of = [&](int rank) { return nth(device, rank) / rack; };
+      const int first = rack_of(group.front());
+      const bool together =
+          std::all_of(group.begin(), group.end(), [&](int rank) { return rack_of(rank) == first; });
+      if (together) continue;
+      found.ranks = static_cast<int>(group.size());
+      ++found.groups;
     }
     if (found.groups > 0) all.push_back(found);
   }
@@ -204,7 +222,7 @@ std::vector<std::string> allocation_notes(const Cluster& cluster) {
     notes.push_back(fmt::format(
         "{} group{} of --{} {} {} in several racks, and exchange{} through NICs instead of NVLink; "
         "a degree that divides the {} devices of a rack avoids it",
-        one.groups, one.groups == 1 ? "" : "s", name(one.dimension), one.ranks,
+        one.groups, one.groups == 1 ? "" : "s", one.group, one.ranks,
         one.groups == 1 ? "is" : "are", one.groups == 1 ? "s" : "",
         found.each > 0 ? found.each : rack));
   }

@@ -40,8 +40,8 @@ int machines_of_a_rack(int machines, int in_rack);
 ///
 /// By segments a job of whole machines gets equal shares of racks, the first machines of each:
 /// those of machines_of_a_rack(), or the next smaller share, or full racks, with which no tensor-,
-/// context- or expert-parallel group is in several racks. Where the cluster has too few racks for
-/// equal shares, it fills them, and Allocation::needed says how many it takes.
+/// context- or expert-parallel group and no shard group is in several racks. Where the cluster has
+/// too few racks for equal shares, it fills them, and Allocation::needed says how many it takes.
 ///
 /// `degrees.pipeline` is set, unless there is nothing beside the pipeline. Throws UsageError where
 /// the cluster has fewer devices, or a name is unknown or there twice, or there are fewer names.

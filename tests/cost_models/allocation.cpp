@@ -93,10 +93,19 @@ TEST_CASE("a share is smaller where groups of the usual one would be in two rack
   const Cluster three = allocated(racks_of_72(3), 192, {}, degrees);
   CHECK(by_rack(three) == "64 64 64");
   REQUIRE(three.allocation->straddling.size() == 1);
-  CHECK(three.allocation->straddling[0] == Straddling{Dimension::expert, 48, 2});
+  CHECK(three.allocation->straddling[0] == Straddling{"ep", 48, 2});
   CHECK(allocation_notes(three).back() ==
         "2 groups of --ep 48 are in several racks, and exchange through NICs instead of NVLink; a "
         "degree that divides the 64 devices of a rack avoids it");
+}
+
+TEST_CASE("shard groups stand in one rack, too") {
+  Degrees degrees = degrees_of(1, 1, 192, 1);
+  degrees.zero = Zero::weights;
+  degrees.shard_group = {ShardSpan::ranks, 48};
+  CHECK(by_rack(allocated(racks_of_72(4), 192, {}, degrees)) == "48 48 48 48");
+  const Cluster three = allocated(racks_of_72(3), 192, {}, degrees);
+  CHECK(three.allocation->straddling == std::vector{Straddling{"shard-group", 48, 2}});
 }
 
 TEST_CASE("full racks where they alone hold the groups together") {
@@ -117,7 +126,7 @@ TEST_CASE("named devices are the ranks in their order") {
   CHECK(job.devices[3].name == "g1");
   REQUIRE(job.allocation);
   CHECK(job.allocation->rule == "file");
-  CHECK(job.allocation->straddling.front() == Straddling{Dimension::tensor, 2, 2});
+  CHECK(job.allocation->straddling.front() == Straddling{"tp", 2, 2});
   const auto said = [&](std::vector<std::string> names) {
     request.devices = std::move(names);
     return test::complaint<UsageError>([&] { allocated(racks_of_72(2), 2, request, {}); });

@@ -266,7 +266,7 @@ Json placement_json(const Allocation& found) {
   if (found.each > 0) json["each"] = found.each;
   for (const Straddling& one : found.straddling) {
     json["straddling"].push_back(
-        {{"group", name(one.dimension)}, {"ranks", one.ranks}, {"groups", one.groups}});
+        {{"group", one.group}, {"ranks", one.ranks}, {"groups", one.groups}});
   }
   return json;
 }
