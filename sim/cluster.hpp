@@ -127,10 +127,10 @@ struct Straddling {
   friend bool operator==(const Straddling&, const Straddling&) = default;
 };
 
-/// What a job got of a cluster of racks.
+/// What a job got of a cluster.
 struct Allocation {
   std::string rule;  // "segment", "fill" or "file"
-  int racks = 0;     // that it has devices of
+  int racks = 0;     // that it has devices of; 0: the cluster has none
   int each = 0;      // devices of a rack; 0: not as many of each
   int needed = 0;    // racks that equal shares would take, where the cluster has fewer; else 0
   std::vector<Straddling> straddling;
@@ -162,7 +162,8 @@ struct Cluster {
   /// Measured on this cluster; they go before built-in constants.
   std::vector<MeasuredCollective> collectives;
   Racks racks;
-  /// Where it is what a job got of more racks than one (cost_models/network/allocation.hpp).
+  /// Where it is what a job got of more racks than one, or was named (cost_models/network/
+  /// allocation.hpp).
   std::optional<Allocation> allocation;
 
   friend bool operator==(const Cluster&, const Cluster&) = default;

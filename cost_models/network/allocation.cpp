@@ -183,14 +183,12 @@ Cluster allocated(Cluster cluster, int devices, const AllocationRequest& request
   } else {
     std::tie(chosen, allocation) = shared_out(cluster.racks, have / rack, devices, grid);
   }
-  if (rack > 0) {
-    if (request.rule != Rule::segment) {
-      allocation.rule = request.rule == Rule::fill ? "fill" : "file";
-      allocation.straddling = straddling_groups(grid, chosen, rack);
-    }
-    allocation.racks = racks_in(chosen, rack);
-    cluster.allocation = std::move(allocation);
+  if (request.rule != Rule::segment) {
+    allocation.rule = request.rule == Rule::fill ? "fill" : "file";
+    if (rack > 0) allocation.straddling = straddling_groups(grid, chosen, rack);
   }
+  if (rack > 0) allocation.racks = racks_in(chosen, rack);
+  cluster.allocation = std::move(allocation);
   cluster = with_devices(std::move(cluster), chosen);
   if (request.rule == Rule::named) cluster.racks = {};  // their order is no longer that of racks
   return cluster;
@@ -198,13 +196,15 @@ Cluster allocated(Cluster cluster, int devices, const AllocationRequest& request
 
 std::vector<std::string> allocation_notes(const Cluster& cluster) {
   std::vector<std::string> notes;
-  if (!cluster.allocation || cluster.allocation->racks < 2) return notes;
+  if (!cluster.allocation) return notes;
+  const bool named = cluster.allocation->rule == "file";
+  if (!named && cluster.allocation->racks < 2) return notes;
   const Allocation& found = *cluster.allocation;
   const int rack = cluster.racks.size();
   const auto devices = cluster.devices.size();
-  if (found.rule == "file") {
-    notes.push_back(
-        fmt::format("{} devices on {} racks, as --placement names them", devices, found.racks));
+  if (named) {
+    notes.push_back(fmt::format("{} devices in the order that --placement names them{}", devices,
+                                found.racks > 1 ? fmt::format(", on {} racks", found.racks) : ""));
   } else if (found.needed > 0) {
     notes.push_back(fmt::format(
         "{} devices fill {} racks of {}: equal shares would take {} racks, and {} has fewer",
@@ -218,13 +218,16 @@ std::vector<std::string> allocation_notes(const Cluster& cluster) {
     notes.push_back(fmt::format("{} devices on {} racks of {}, each filled before the next",
                                 devices, found.racks, rack));
   }
+  const std::string hint =
+      named ? "name devices of one rack for each"
+            : fmt::format("a degree that divides the {} devices of a rack avoids it",
+                          found.each > 0 ? found.each : rack);
   for (const Straddling& one : found.straddling) {
+    const bool single = one.groups == 1;
     notes.push_back(fmt::format(
-        "{} group{} of --{} {} {} in several racks, and exchange{} through NICs instead of NVLink; "
-        "a degree that divides the {} devices of a rack avoids it",
-        one.groups, one.groups == 1 ? "" : "s", one.group, one.ranks,
-        one.groups == 1 ? "is" : "are", one.groups == 1 ? "s" : "",
-        found.each > 0 ? found.each : rack));
+        "{} group{} of --{} {} {} in several racks, and exchange{} through NICs instead of NVLink; {}",
+        one.groups, single ? "" : "s", one.group, one.ranks, single ? "is" : "are",
+        single ? "s" : "", hint));
   }
   return notes;
 }

@@ -50,7 +50,7 @@ Cluster allocated(Cluster cluster, int devices, const AllocationRequest& request
 
 /// What a reader of an answer must know of it: where the job stands, and which groups are in
 /// several racks, what that costs and what avoids it. Whole sentences without a full stop; none
-/// where the cluster has no racks, or the job is in one.
+/// where no devices are named and the cluster has no racks, or the job is in one.
 std::vector<std::string> allocation_notes(const Cluster& cluster);
 
 }  // namespace stageline

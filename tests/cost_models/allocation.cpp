@@ -127,6 +127,16 @@ TEST_CASE("named devices are the ranks in their order") {
   REQUIRE(job.allocation);
   CHECK(job.allocation->rule == "file");
   CHECK(job.allocation->straddling.front() == Straddling{"tp", 2, 2});
+  CHECK(
+      allocation_notes(job) ==
+      std::vector<std::string>{"4 devices in the order that --placement names them, on 2 racks",
+                               "2 groups of --tp 2 are in several racks, and exchange through NICs "
+                               "instead of NVLink; name devices of one rack for each"});
+  Cluster machines = racks_of_72(1);
+  machines.racks = {};
+  request.devices = {"g5", "g3"};
+  CHECK(allocation_notes(allocated(machines, 2, request, {})) ==
+        std::vector<std::string>{"2 devices in the order that --placement names them"});
   const auto said = [&](std::vector<std::string> names) {
     request.devices = std::move(names);
     return test::complaint<UsageError>([&] { allocated(racks_of_72(2), 2, request, {}); });

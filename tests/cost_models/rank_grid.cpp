@@ -197,8 +197,10 @@ TEST_CASE(
     "with another tensor degree, too, where tp comes before cp and dp, and pp last or first") {
   using Pair = std::pair<int, int>;
   for (const char* order : {"tp-cp-dp-pp", "tp-dp-cp-pp", "pp-tp-cp-dp"}) {
-    for (const auto& [expert, tensor] :
+    for (const auto& [experts, tensors] :
          {Pair{8, 1}, {24, 1}, {3, 4}, {2, 12}, {12, 1}, {1, 1}, {6, 4}}) {
+      const int expert = experts;  // clang 14 captures no binding
+      const int tensor = tensors;
       CAPTURE(order);
       CAPTURE(expert);
       CAPTURE(tensor);

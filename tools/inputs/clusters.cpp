@@ -210,7 +210,7 @@ AllocationRequest parse_placement(const std::string& text) {
   if (text == "fill") return {AllocationRequest::Rule::fill};
   if (!is_input_file(text)) {
     throw UsageError(fmt::format(
-        "--placement is segment, fill, or a file with the names of devices by rank (it is \"{}\")",
+        "--placement is segment, fill, or a file with the names of devices by rank; there is no file \"{}\"",
         text));
   }
   std::istringstream words(read_text(text));

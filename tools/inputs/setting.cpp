@@ -380,7 +380,8 @@ void price_slice(const SettingRequest& request, const Setting& setting, Case& as
 // They are those of the most devices that are asked about.
 void add_notes_on_placement(const SettingRequest& request, Setting& setting) {
   if (!setting.cluster.fixed || request.degrees_are_searched) return;
-  if (setting.cluster.fixed->racks.size() == 0) return;
+  const bool named = !setting.cluster.allocation.devices.empty();
+  if (!named && setting.cluster.fixed->racks.size() == 0) return;
   const auto most = std::max_element(setting.device_counts.begin(), setting.device_counts.end());
   const auto known = setting.ranked.find(*most);
   const std::vector<std::string> notes =
