@@ -24,6 +24,7 @@
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/setting_alike.hpp"
 #include "tools/inputs/traces.hpp"
+#include "tools/study/whatif/slow_devices.hpp"
 
 namespace stageline {
 namespace {

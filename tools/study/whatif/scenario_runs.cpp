@@ -389,15 +389,16 @@ class ScenarioRunner {
     return times;
   }
 
-  // A slow transfer has as many more bytes to move.
+  // A slow transfer has as many more bytes to move as make it last so long behind its setup.
   void scale_flow(std::uint32_t task, std::int64_t drawn, TaskGraph& graph) const {
     const std::int64_t usual = alone_.duration[task].count();
+    const std::int64_t setup = alone_.paths[alone_.path_of[task]].setup.count();
     const Bytes bytes = alone_.bytes[task];
-    graph.bytes[task] =
-        usual == drawn || usual == 0
-            ? bytes
-            : Bytes{std::llround(static_cast<double>(bytes.count) * static_cast<double>(drawn) /
-                                 static_cast<double>(usual))};
+    graph.bytes[task] = bytes;
+    if (usual == drawn || usual <= setup) return;
+    const double share = static_cast<double>(std::max<std::int64_t>(drawn - setup, 0)) /
+                         static_cast<double>(usual - setup);
+    graph.bytes[task] = Bytes{std::llround(static_cast<double>(bytes.count) * share)};
   }
 
   // The critical paths of the first scenarios, and how far off a frozen order is.
