@@ -89,7 +89,7 @@ TEST_CASE("a share is smaller where groups of the usual one would be in two rack
   const Cluster job = allocated(racks_of_72(4), 192, {}, degrees);
   CHECK(by_rack(job) == "48 48 48 48");
   CHECK(job.allocation->straddling.empty());
-  // Of three racks there is none such: 64 of each, and two of the four groups are in two racks.
+  // Three racks have none such: 64 of each, and two of the four groups are in two racks.
   const Cluster three = allocated(racks_of_72(3), 192, {}, degrees);
   CHECK(by_rack(three) == "64 64 64");
   REQUIRE(three.allocation->straddling.size() == 1);

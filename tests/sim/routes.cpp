@@ -128,7 +128,7 @@ TEST_CASE("routes between the switches of many devices are as long as those that
     const int devices = static_cast<int>(cluster.devices.size());
     Routes searched(cluster);
     Routes relayed(cluster, 0);
-    // Of as fast ones a search from a device may keep one of more links.
+    // A search from a device may keep one of more links among equally fast ones.
     const auto same = [&](const Route& one, const Route& other) {
       return one.latency == other.latency && one.bandwidth == other.bandwidth;
     };

@@ -498,7 +498,7 @@ TEST_CASE("with a tensor degree of their own, experts have gradients of other ra
   CHECK(reduction(folded(2, 8, 1, 4)) == doctest::Approx(2e-3 * 1.5));
   CHECK(reduction(folded(2, 4, 1, 4)) == doctest::Approx(2e-3 * 1.5 + 2e-3 * 1.0));
   CHECK(reduction(folded(2, 2, 1, 4)) == doctest::Approx(2e-3 * 1.5 + 2e-3 * 1.5));
-  // Of a lone replica the tensor-parallel ranks alone, two of which have the same experts.
+  // A lone replica has its tensor-parallel ranks alone, two of which hold the same experts.
   CHECK(reduction(folded(4, 2, 1, 1)) == doctest::Approx(2e-3 * 1.0));
   Degrees zero = folded(4, 2, 1, 1);
   const Outcome whole = study(experts_case("1f1b", zero));

@@ -274,7 +274,7 @@ TEST_CASE("machines are bundled ones where their network is as fast") {
         "no bundled cluster has the device \"TPU v4\"");
   CHECK(hardware({{"hardware", "DGX-H100"}, {"gpus", "131072"}}).why_not ==
         "131072 devices are more than the 65536 of a cluster");
-  // Of each rack 64 of 72: five racks for 320 devices, where 72 of each would be in 4.4.
+  // 64 of the 72 in each rack: five racks for 320 devices, where 72 of each would be in 4.4.
   CHECK(hardware({{"hardware", "GB200 NVL72"}, {"gpus", "320"}, {"gpus_per_node", "72"}}).cluster ==
         "gb200x72*5");
   CHECK(hardware({{"hardware", "GB200 NVL72"}, {"gpus", "2560"}, {"gpus_per_node", "4"}}).cluster ==
