@@ -92,13 +92,13 @@ def escaped(path):
 
 
 def rules(args, files):
-    # Relative names all: ccache then knows the objects of other checkouts.
+    # Relative names all: the same file is then the same command in each checkout.
     def relative(path):
         return os.path.relpath(path, args.folder)
 
     defines = [f"-DSTAGELINE_VERSION=\"{args.version}\""]
     compile_words = [args.emxx, *COMPILE, *defines, "-I" + relative(args.source), "-isysteminclude"]
-    # Without its time of making, the same headers give the same file, which ccache looks at.
+    # Without its time of making, the same headers give the same file, by which ccache knows the objects.
     timeless = ["-Xclang", "-fno-pch-timestamp"]
     header_words = [*compile_words, *timeless, "-fpch-instantiate-templates", "-x", "c++-header"]
     link_words = [args.emxx, *LINK]
@@ -107,7 +107,9 @@ def rules(args, files):
         return "  command = " + shlex.join(words).replace("$", "$$")
 
     lines = ["ninja_required_version = 1.8", "",
-             "rule header", command(header_words) + " -MD -MF $out.d $in -o $out",
+             # Never from ccache: clang writes the headers' whole names into the file, and a copy made in
+             # another checkout asks for headers that are gone.
+             "rule header", command(["env", "CCACHE_DISABLE=1", *header_words]) + " -MD -MF $out.d $in -o $out",
              "  depfile = $out.d", "  deps = gcc",
              "  description = Precompiling to WebAssembly $in", "",
              "rule compile", command([*compile_words, *timeless, "-include-pch", PRECOMPILED]) +
