@@ -156,9 +156,14 @@ Model priced_language(const PricedHead& head, const Spec& words, const DeviceKin
   RooflineOptions options;
   options.slices = slices;
   for (const auto& [key, value] : words.options) {
+    if (key == "software") spelling.take(key, value);
+  }
+  for (const auto& [key, value] : words.options) {
+    if (key == "software") continue;
     if (take_common(key, value, options) || spelling.take(key, value)) continue;
     refuse_option(head.name, key, LanguageSpelling::options());
   }
+  spelling.complete_software();
   const Sharding spelled = spelling.sharding();
   unite(spelling.sharding(), sharding, spec);
   Model model = spelling.priced(kind, options, inputs.calibration);

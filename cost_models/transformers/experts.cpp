@@ -44,6 +44,7 @@ void add_experts(LayerKernels& passes, const TransformerConfig& config, const La
   const double sorted = sizes.bytes(2 * experts.routed_rows * sizes.hidden);
   const bool receives = sizes.dispatches() && sizes.expert * sizes.expert_tensor > 1;
   const bool sorts = receives && experts.local > 1;
+  passes.experts = static_cast<int>(experts.local);
   add_linear(passes, "router", sizes.norm_tokens, experts.count, sizes.hidden);
   add_elementwise(passes, "routing", single_bytes * logits, {routing_passes, routing_passes});
   add_moved(passes, "permute", permuted);

@@ -33,6 +33,8 @@ constexpr std::array constants{
                    "time of a kernel beyond its work"},
     KernelConstant{"layer_floor", "t_cpu", "s", &KernelRates::layer_floor, 0.5, 0, 0.1,
                    "time of the CPU to issue the forward of a block"},
+    KernelConstant{"expert_floor", "t_exp", "s", &KernelRates::expert_floor, 0.7, 0, 1e-2,
+                   "time of the CPU to cast and issue the forward of one expert in 8 bits"},
     KernelConstant{"optimizer", "t_opt", "s", &KernelRates::optimizer, 0.3, 0, 1e-9,
                    "time of the optimizer a parameter; 0: 30 bytes at the memory's bandwidth"},
     KernelConstant{"step", "t_iter", "s", &KernelRates::step, 0.7, 0, 60,

@@ -22,6 +22,8 @@ struct KernelRates {
   double memory = 0.75;           // share of the memory's bandwidth that elementwise kernels reach
   double kernel = 10e-6;          // seconds a kernel beyond its work
   double layer_floor = 2.2e-3;    // seconds of the CPU to issue the forward of a block
+  double expert_floor = 0;        // seconds of the CPU to cast and issue the forward of one expert
+                                  // of a rank, 8-bit products: the GPU waits for it
   double optimizer = 0;           // seconds a parameter; 0: 30 bytes at the memory's bandwidth
   double step = 0.05;             // seconds a step: data, clipping, logging
   double misaligned = 1.27;       // factor on a product with an extent that is no multiple of 64

@@ -14,6 +14,10 @@ namespace stageline {
 
 enum class AttentionKernel : std::uint8_t { flash, plain };
 
+/// What of a step is recorded as CUDA graphs, which the CPU starts at once: nothing; attention and
+/// the router; all.
+enum class CudaGraphs : std::uint8_t { none, partial, full };
+
 /// How a language model is trained, beside its size.
 struct LanguageForm {
   std::int64_t batch = 1;  // sequences in a micro-batch
@@ -23,7 +27,8 @@ struct LanguageForm {
   bool fused = false;  // norms, activations and adds each read and write their tensors once (as
                        // compiled); else as Megatron-LM of 2021 to 2023 does it
   bool dropout = false;
-  bool alignment = false;    // products with extents that are no multiples of 64 are slower
+  bool alignment = false;  // products with extents that are no multiples of 64 are slower
+  CudaGraphs graphs = CudaGraphs::none;
   double imbalance = 1;      // tokens of the most loaded rank's experts over the mean
   double element_bytes = 2;  // of an activation and its gradient
   int slices = 1;  // equal ones that a sequence is cut into; all below is then of one of them, the
@@ -55,6 +60,7 @@ struct LayerKernels {
   int launches_weight_grad = 0;
   double floor = 0;  // of the forward, in multiples of KernelRates::layer_floor; backward 1.2 times
                      // as much, of which I and W have parts by their launches
+  int experts = 0;   // of the rank, whose products the CPU casts and issues one by one
 
   int launches_backward() const { return launches_input_grad + launches_weight_grad; }
 };

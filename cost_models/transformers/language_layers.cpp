@@ -62,26 +62,52 @@ KernelSums sums_of(const LayerKernels& kernels, const LanguagePricing& pricing) 
   return sums;
 }
 
+// Of the CPU's work that is left where it is recorded as graphs (half of a block's kernels are
+// attention's and the router's: assumed).
+double issued(CudaGraphs graphs) {
+  switch (graphs) {
+    case CudaGraphs::none:
+      return 1;
+    case CudaGraphs::partial:
+      return 0.5;
+    case CudaGraphs::full:
+      return 0;
+  }
+  return 1;
+}
+
+// Experts' products are issued once the CPU knows how many tokens each has: it has waited for the
+// router, and the GPU waits for it. No part of a step can be recorded that depends on such a
+// number.
+double expert_seconds(const LayerKernels& kernels, const LanguagePricing& pricing) {
+  if (!pricing.base.format.products_only || pricing.form.graphs == CudaGraphs::full) return 0;
+  return kernels.experts * pricing.rates.expert_floor;
+}
+
 // The CPU issues all kernels of a backward in the floor's time, and those of I and of W in their
 // parts of it. So neither takes longer where kernels are faster; and where one of them waits for
 // the CPU and the other does not, both take longer than B, in which the CPU issues ahead.
 void set_times(Layer& layer, const LayerKernels& kernels, const LanguagePricing& pricing) {
   const KernelSums sums = sums_of(kernels, pricing);
-  const auto pass = [&](double work, int launches, double floor) {
-    return fitting_time(layer.name, eight_norm(work + launches * pricing.launch(), floor));
+  const auto pass = [&](double work, int launches, double floor, double experts) {
+    return fitting_time(layer.name,
+                        eight_norm(work + launches * pricing.launch(), floor) + experts);
   };
-  const double floor = kernels.floor * pricing.rates.layer_floor;
-  layer.forward = pass(sums.forward, kernels.launches_forward, floor);
+  const double floor = kernels.floor * pricing.rates.layer_floor * issued(pricing.form.graphs);
+  const double experts = expert_seconds(kernels, pricing);
+  layer.forward = pass(sums.forward, kernels.launches_forward, floor, experts);
   const int launches = kernels.launches_backward();
-  const auto part = [&](int of) {
-    return launches > 0 ? backward_floor * floor * of / launches : 0;
+  const auto part = [&](double whole, int of) {
+    return launches > 0 ? backward_floor * whole * of / launches : 0;
   };
   layer.input_grad =
-      pass(sums.input_grad, kernels.launches_input_grad, part(kernels.launches_input_grad));
+      pass(sums.input_grad, kernels.launches_input_grad, part(floor, kernels.launches_input_grad),
+           part(experts, kernels.launches_input_grad));
   layer.weight_grad =
-      pass(sums.weight_grad, kernels.launches_weight_grad, part(kernels.launches_weight_grad));
+      pass(sums.weight_grad, kernels.launches_weight_grad,
+           part(floor, kernels.launches_weight_grad), part(experts, kernels.launches_weight_grad));
   const double work = sums.input_grad + sums.weight_grad;
-  const Time whole = pass(work, launches, backward_floor * floor);
+  const Time whole = pass(work, launches, backward_floor * floor, backward_floor * experts);
   const Time halves = layer.input_grad + layer.weight_grad;
   layer.backward = floor > 0 ? std::min(whole, halves) : halves;  // else they differ by rounding
   layer.memory_bound = 2 * sums.elementwise > sums.forward + work;

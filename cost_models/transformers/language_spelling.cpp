@@ -35,6 +35,17 @@ AttentionKernel attention_called(const std::string& text) {
                                did_you_mean(text, {"flash", "plain"})));
 }
 
+constexpr std::array<std::pair<std::string_view, CudaGraphs>, 3> graph_words = {
+    {{"none", CudaGraphs::none}, {"partial", CudaGraphs::partial}, {"full", CudaGraphs::full}}};
+
+CudaGraphs graphs_called(const std::string& text) {
+  for (const auto& [name, graphs] : graph_words) {
+    if (name == text) return graphs;
+  }
+  throw UsageError(fmt::format("graphs is one of none, partial, full (not \"{}\"{})", text,
+                               did_you_mean(text, {"none", "partial", "full"})));
+}
+
 double imbalance_of(const std::string& text) {
   static constexpr std::string_view rule = "a number from 1 to 1024";
   const double value = real_number("imbalance", text, rule);
@@ -132,7 +143,7 @@ LanguageSpelling::LanguageSpelling(const std::string& name, const std::string& c
 std::vector<std::string> LanguageSpelling::options() {
   std::vector<std::string> names = transformer_options();
   names.insert(names.end(), {"seq", "tp", "cp", "ep", "etp", "sp", "attention", "fused", "dropout",
-                             "alignment", "imbalance"});
+                             "alignment", "imbalance", "graphs", "software"});
   for (const KernelConstant& constant : kernel_constants()) {
     // The optimizer's time a parameter has no word here: optimizer=adam is the algorithm.
     if (constant.name != "optimizer") names.emplace_back(constant.name);
@@ -141,6 +152,31 @@ std::vector<std::string> LanguageSpelling::options() {
 }
 
 bool LanguageSpelling::take(const std::string& key, const std::string& value) {
+  if (key == "software") {
+    software_ = &find_software(value);
+    set_of_software(software_->options);
+    return true;
+  }
+  said_.push_back(key);
+  return set(key, value);
+}
+
+// Its options are those of a spelling, of which any may be said otherwise.
+void LanguageSpelling::set_of_software(std::string_view options) {
+  for (const auto& [key, value] : parse_spec(fmt::format(",{}", options)).options) {
+    if (std::find(said_.begin(), said_.end(), key) != said_.end()) continue;
+    const std::size_t rates = rates_.size();
+    set(key, value);
+    if (rates_.size() > rates) rates_.back().of_software = true;
+    of_software_ += fmt::format("{}{}={}", of_software_.empty() ? "" : ",", key, value);
+  }
+}
+
+void LanguageSpelling::complete_software() {
+  if (software_ != nullptr && completed(config_).experts) set_of_software(software_->experts);
+}
+
+bool LanguageSpelling::set(const std::string& key, const std::string& value) {
   if (key == "seq") {
     form_.seq = whole_number(key, value, longest_sequence);
   } else if (key == "tp") {
@@ -163,8 +199,10 @@ bool LanguageSpelling::take(const std::string& key, const std::string& value) {
     form_.alignment = yes_or_no(key, value);
   } else if (key == "imbalance") {
     form_.imbalance = imbalance_of(value);
+  } else if (key == "graphs") {
+    form_.graphs = graphs_called(value);
   } else if (const KernelConstant* const constant = constant_called(key)) {
-    rates_.emplace_back(constant, rate_of(*constant, value));
+    rates_.push_back({constant, rate_of(*constant, value)});
   } else {
     if (!set_option(config_, key, value, given_)) return false;
     given_.push_back(key);
@@ -184,16 +222,21 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
   LanguageForm form = form_;
   form.fused = fused_.value_or(form.attention == AttentionKernel::flash);
   TakenRates rates = rates_for(device, calibration);
-  for (const auto& [constant, value] : rates_) {
-    rates.rates.*constant->member = value;
-    rates.source += fmt::format("; {} as given", constant->name);
+  for (const GivenRate& given : rates_) {
+    rates.rates.*given.constant->member = given.value;
+    rates.source += fmt::format("; {} {}", given.constant->name,
+                                given.of_software ? "of the software" : "as given");
   }
   Model model = language_model(config, form, device, options, rates.rates, rates.source);
+  if (software_ != nullptr) {
+    model.provenance.notes.push_back(fmt::format("software {}: {}, where nothing else is said",
+                                                 software_->name, software_->options));
+  }
   if (!rates.note.empty()) model.provenance.notes.push_back(rates.note);
-  for (const auto& [constant, value] : rates_) {
-    if (!is_of_links(*constant)) continue;
+  for (const GivenRate& given : rates_) {
+    if (!is_of_links(*given.constant)) continue;
     model.provenance.notes.push_back(
-        fmt::format("{} is a rate of links, and changes no time of a layer", constant->name));
+        fmt::format("{} is a rate of links, and changes no time of a layer", given.constant->name));
   }
   return model;
 }

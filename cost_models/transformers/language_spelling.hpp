@@ -1,6 +1,7 @@
 // A language model by name: "llama3-70b,tp=8,seq=8192", "path/config.json", "transformer,layers=…".
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "cost_models/transformers/config.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/kernels.hpp"
+#include "cost_models/transformers/software.hpp"
 
 namespace stageline {
 
@@ -33,12 +35,15 @@ class LanguageSpelling {
   LanguageSpelling(const std::string& name, const std::string& config);
 
   /// Returns false for an option that is none of options(). Throws UsageError for a value that is
-  /// out of range.
+  /// out of range. "software" sets what a generation has, and goes before all other options.
   bool take(const std::string& key, const std::string& value);
   /// Those of transformer_options(), those of LanguageForm but its batch and bytes an element
   /// (fused by default where attention is), and the names of kernel_constants() but the
   /// optimizer's, whose values go before all other rates.
   static std::vector<std::string> options();
+  /// What the software sets for models with experts, where no option has said it. Behind all
+  /// take().
+  void complete_software();
 
   Sharding& sharding() { return form_.sharding; }
 
@@ -48,12 +53,23 @@ class LanguageSpelling {
                const Calibration* calibration) const;
 
  private:
+  bool set(const std::string& key, const std::string& value);
+  void set_of_software(std::string_view options);
+
   TransformerConfig config_;
   LanguageForm form_;
   std::vector<std::string> given_;  // keys of the config that were changed, in order
   std::optional<bool> fused_;
-  std::vector<std::pair<const KernelConstant*, double>> rates_;
-  bool open_ = false;  // "transformer"
+  struct GivenRate {
+    const KernelConstant* constant = nullptr;
+    double value = 0;
+    bool of_software = false;
+  };
+  std::vector<GivenRate> rates_;
+  const SoftwareGeneration* software_ = nullptr;
+  std::string of_software_;        // its options that hold: "attention=flash,fused=yes"
+  std::vector<std::string> said_;  // keys that were taken, beside the software's
+  bool open_ = false;              // "transformer"
 };
 
 }  // namespace stageline

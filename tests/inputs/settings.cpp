@@ -38,6 +38,7 @@ std::string other_value(const SettingRow& row) {
   if (row.key == "offload") return "all";
   if (row.key == "partition") return "uniform";
   if (row.key == "calibration") return "rates.json";
+  if (row.key == "software") return "megatron-2021";
   if (row.form == SettingForm::word) return std::string(row.words.substr(row.words.rfind(' ') + 1));
   if (row.form == SettingForm::number) return "0.25";
   if (row.form == SettingForm::yes) return "true";
@@ -123,7 +124,7 @@ std::string text_of(const SettingRequest& request) {
   add(static_cast<int>(request.all_pipelines));
   add(static_cast<int>(request.device_order));
   add(request.slow.size());
-  text += request.cluster.placement + "|";
+  text += request.cluster.placement + "|" + request.software + "|" + request.cuda_graphs + "|";
   return text;
 }
 

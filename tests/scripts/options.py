@@ -276,6 +276,8 @@ LANGUAGE = {
     "sp": ("yes", TRANSFORMER, ["--cluster", "h100x8", "--tp", "2"]),
     "attention": ("plain", TRANSFORMER, []), "fused": ("no", TRANSFORMER, []),
     "dropout": ("yes", TRANSFORMER, []), "alignment": ("yes", TRANSFORMER + ",vocab=1000,ffn=1000", []),
+    "graphs": ("full", "gpt2@h100", []), "software": ("megatron-2021", "gpt2@h100", []),
+    "expert_floor": ("1ms", EXPERTS + ",dtype=fp8", []),
     "imbalance": ("2", EXPERTS, ["--cluster", "h100x8", "--dp", "2", "--ep", "2"]),
     "gemm": ("0.2", "gpt2@h100", []), "gemm_8bit": ("0.2", "gpt2@h100,dtype=fp8", []),
     "gemm_rows": ("2000", "gpt2@h100", []), "gemm_columns": ("1000", "gpt2@h100", []),

@@ -40,6 +40,8 @@ Opened open_first(const CommonFlags& flags) {
   const int batch = flags.count("microbatch_size");
   TraceRequest request{flags.trace(), batch, flags.count("profile_batch"), {}};
   request.calibration = open_calibration(flags.text("calibration"));
+  request.software = flags.text("software");
+  request.cuda_graphs = flags.text("cuda_graphs");
   const std::vector<Model> models = open_trace_sizes(request);
   Opened opened{batch > 0 ? at_batch(models, batch) : models.back(), sizes_of(models)};
   const std::string no_effect = no_effect_on_kernels(request, opened.model);
@@ -97,7 +99,7 @@ void add_costs(Flags command) {
   const auto flags = std::make_shared<CostsFlags>();
   add_trace_flags(command, flags->common);
   add_setting(command, flags->common, "microbatch_size");
-  add_setting(command, flags->common, "calibration");
+  add_settings(command, flags->common, {"calibration", "software", "cuda_graphs"});
   const Flags model = command.in(SettingGroup::model);
   const Flags output = command.in(SettingGroup::output);
   const Flag against =

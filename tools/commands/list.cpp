@@ -10,6 +10,7 @@
 #include "cost_models/shapes/shapes.hpp"
 #include "cost_models/transformers/config.hpp"
 #include "cost_models/transformers/hugging_face.hpp"
+#include "cost_models/transformers/software.hpp"
 #include "schedulers/aliases.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "schedulers/scheduler.hpp"
@@ -93,6 +94,16 @@ std::string list_families() {
   return text + "\n";
 }
 
+std::string list_software() {
+  std::string text = "\nSoftware of language models (--software NAME, or software=NAME)\n";
+  for (const SoftwareGeneration& one : software_generations()) {
+    text +=
+        fmt::format("  {:<24} {}\n{:27}{}{}{}\n{:27}{}\n", one.name, one.summary, "", one.options,
+                    one.experts.empty() ? "" : "; with experts ", one.experts, "", one.source);
+  }
+  return text;
+}
+
 // "8 × NVIDIA H100 SXM5 80 GB, 80.00 GB each", once for each pair of kind and memory.
 std::string devices_of(const Cluster& cluster) {
   std::vector<Device> groups;
@@ -164,7 +175,7 @@ void add_list(Flags command) {
       return 0;
     }
     print_wrapped(list_schedulers() + list_partitioners() + list_models() + list_families() +
-                  list_clusters() + list_collectives() + list_traces());
+                  list_software() + list_clusters() + list_collectives() + list_traces());
     return 0;
   });
 }

@@ -288,7 +288,7 @@ void add_plan(Flags command) {
   CommonFlags& common = flags->common;
   add_trace_flags(command, common);
   add_cluster_flags(command, common);
-  add_setting(command, common, "calibration");
+  add_settings(command, common, {"calibration", "software", "cuda_graphs"});
   add_unequal_flags(command, common);
   add_layout_flags(command, common);
   add_setting(command, common, "messages");

@@ -412,6 +412,8 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   if (setting.cluster.fixed) trace.more_kinds = setting.cluster.fixed->kinds;
   trace.sharding = {request.degrees.tensor, request.degrees.context, request.degrees.expert,
                     request.sequence_parallel, request.degrees.expert_tensor};
+  trace.software = request.software;
+  trace.cuda_graphs = request.cuda_graphs;
   trace.calibration = open_calibration(request.calibration);
   setting.model = model != nullptr ? *model : opened_model(request, trace);
   setting.slices = slices_of(request, trace);

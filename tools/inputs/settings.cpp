@@ -348,6 +348,25 @@ constexpr std::array rows{
             "the links; default: the built-in rates of the chip",
         .set = set_text<&SettingRequest::calibration>},
     SettingRow{
+        .key = "software",
+        .group = Group::model,
+        .opens = Opens::trace,
+        .help =
+            "generation of the software that trains a language model, such as megatron-core-2024: what its "
+            "kernels are where the model's own options do not say it; `stageline list` names them; "
+            "default: fused attention and kernels",
+        .set = set_text<&SettingRequest::software>},
+    SettingRow{
+        .key = "cuda_graphs",
+        .group = Group::model,
+        .form = Form::word,
+        .opens = Opens::trace,
+        .help =
+            "what of a language model's step is recorded as CUDA graphs, for which the CPU need not issue "
+            "kernels one by one: none, partial (attention and router) or full; default: as the software",
+        .words = "none partial full",
+        .set = set_text<&SettingRequest::cuda_graphs>},
+    SettingRow{
         .key = "slow",
         .group = Group::cluster,
         .opens = Opens::cluster,

@@ -55,6 +55,22 @@ void check_kind(const Calibration& calibration, const std::string& trace) {
                   calibration.kind, kind));
 }
 
+// What flags say of the software, as the spelling says it; refused where both do.
+std::string with_software(std::string spec, const TraceRequest& request) {
+  if (!request.software.empty()) spec += ",software=" + request.software;
+  if (!request.cuda_graphs.empty()) spec += ",graphs=" + request.cuda_graphs;
+  return spec;
+}
+
+void check_software(const TraceRequest& request) {
+  const bool software = !request.software.empty();
+  if ((!software && request.cuda_graphs.empty()) || has_kernels(request.text)) return;
+  throw UsageError(
+      fmt::format("--{} is of a language model, whose kernels are priced (model:NAME@DEVICE), and "
+                  "the times of \"{}\" are as they are; leave it out",
+                  software ? "software" : "cuda-graphs", request.text));
+}
+
 std::vector<Model> price(const std::string& text, const std::string&, const TraceRequest& request) {
   std::vector<DeviceKind> kinds = request.more_kinds;
   for (const DeviceKind& kind : known_kinds()) kinds.push_back(kind);
@@ -63,7 +79,8 @@ std::vector<Model> price(const std::string& text, const std::string&, const Trac
     language.config = read_text(file);
   }
   if (request.calibration) language.calibration = &*request.calibration;
-  std::vector<Model> models{priced_model(request.batch > 0 ? with_batch(text, request.batch) : text,
+  const std::string spec = with_software(text, request);
+  std::vector<Model> models{priced_model(request.batch > 0 ? with_batch(spec, request.batch) : spec,
                                          kinds, request.sharding, language, request.slices)};
   if (request.calibration) check_kind(*request.calibration, text);
   return models;
@@ -197,6 +214,7 @@ Found find_source(const std::string& text) {
 }
 
 std::vector<Model> read_sizes(const Found& found, const TraceRequest& request) {
+  check_software(request);
   if (request.profile_batch != 0 && !found.source->takes_batch) {
     throw UsageError(
         fmt::format("--batch is for a PipeDream profile, which does not say its own, and \"{}\" is "

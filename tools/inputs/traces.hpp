@@ -23,7 +23,9 @@ struct TraceRequest {
   std::vector<DeviceKind> more_kinds;        // beside those of the bundled clusters
   Sharding sharding{};                       // degrees that divide the layers of a spelled model
   std::optional<Calibration> calibration{};  // instead of the built-in rates of a chip
-  int slices = 1;          // of sequences: a spelled cost model prices the mean one of them
+  std::string software{};     // generation, of a language model; empty: as its spelling says
+  std::string cuda_graphs{};  // "none", "partial", "full"; empty: as its spelling or software says
+  int slices = 1;             // of sequences: a spelled cost model prices the mean one of them
   bool all_sizes = false;  // each micro-batch size of the trace is tried: none is taken for another
 };
 

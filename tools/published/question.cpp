@@ -15,6 +15,7 @@
 #include "tools/published/hardware.hpp"
 #include "tools/published/point_model.hpp"
 #include "tools/published/points.hpp"
+#include "tools/published/recipes.hpp"
 
 namespace stageline {
 namespace {
@@ -35,7 +36,8 @@ bool holds(const std::string& text, std::string_view word) {
 enum class Software : std::uint8_t {
   megatron_2021,  // Megatron-LM and its forks of 2021 to 2023: plain attention, unfused kernels
   deepspeed,      // Megatron-DeepSpeed of 2021 and 2022: the same kernels
-  megatron_core,  // Megatron-LM with Transformer Engine, Megatron-Bridge
+  megatron_core,  // Megatron-LM with Transformer Engine
+  bridge,         // Megatron-Bridge, by its container
   fsdp_eager,     // PyTorch FSDP without compilation, with flash attention
   fsdp_compiled,
   closed_form,  // no run: the paper's formulas
@@ -50,13 +52,34 @@ Software software_of(const Point& point) {
     return holds(lower_case(point.precision), "compile") ? Software::fsdp_compiled
                                                          : Software::fsdp_eager;
   }
-  if (holds(framework, "bridge") || holds(framework, "megatron-core") ||
-      holds(framework, "megascale") || holds(point.source, "SimuMax") ||
-      holds(point.source, "Megatron-Core") || point.context > 1 || point.expert > 1 ||
-      point.config.experts) {
+  if (holds(framework, "bridge")) return Software::bridge;
+  if (holds(framework, "megatron-core") || holds(framework, "megascale") ||
+      holds(point.source, "SimuMax") || holds(point.source, "Megatron-Core") || point.context > 1 ||
+      point.expert > 1 || point.config.experts) {
     return Software::megatron_core;
   }
   return Software::megatron_2021;
+}
+
+// As `--software` spells it.
+std::string_view generation_of(Software software, int container) {
+  switch (software) {
+    case Software::megatron_2021:
+    case Software::closed_form:
+      return "megatron-2021";
+    case Software::deepspeed:
+      return "deepspeed-2021";
+    case Software::megatron_core:
+      return "megatron-core-2024";
+    case Software::bridge:
+      if (container >= 2606) return "megatron-bridge-2026.06";
+      return container >= 2602 ? "megatron-bridge-2026.02" : "megatron-bridge-2025.11";
+    case Software::fsdp_eager:
+      return "fsdp-2023";
+    case Software::fsdp_compiled:
+      return "torchtitan-2025";
+  }
+  return "";  // unreachable; g++ wants it
 }
 
 bool is_plain(Software software) {
@@ -222,10 +245,7 @@ class QuestionWriter {
     const SpelledModel spelled = spelled_model(point_);
     std::string text = fmt::format("model:{}@{}{},seq={}", spelled.name, hardware_.kind,
                                    spelled.options, point_.seq);
-    text += fmt::format(",attention={}", is_plain(software_) ? "plain" : "flash");
-    const bool fused = software_ == Software::megatron_core || software_ == Software::fsdp_compiled;
-    text += fmt::format(",fused={}", fused ? "yes" : "no");
-    if (is_plain(software_)) text += ",dropout=yes";
+    text += fmt::format(",software={}", generation_of(software_, container_of(point_)));
     if (eight_bits(point_)) text += ",dtype=fp8";
     if (hardware_.kind.starts_with("v100")) text += ",dtype=fp16";  // it has no bf16
     if (bracketed(point_)) {
@@ -234,7 +254,6 @@ class QuestionWriter {
           "granularity of quantization");
     }
     text += kernels_of_their_time();
-    if (software_ == Software::deepspeed) text += ",alignment=yes";
     if (!holds(lower_case(point_.note), "flash")) {
       assume(is_plain(software_) ? "attention is not fused, and there is dropout"
                                  : "attention is fused");
@@ -273,7 +292,7 @@ class QuestionWriter {
     const bool triton = holds(point_.framework, "Composer");
     assume(fmt::format("kernels are launched by PyTorch without compilation{}",
                        triton ? ", with the fused attention of 2023" : ""));
-    std::string options = fmt::format(",kernel={}us", hopper ? 43 : 28);
+    std::string options = hopper ? ",kernel=43us" : "";
     if (triton) {
       if (!calibration_) options += fmt::format(",gemm={}", hopper ? 0.66 : 0.79);
       options += fmt::format(",attention_flash={}", hopper ? 0.2 : 0.33);
@@ -300,6 +319,7 @@ class QuestionWriter {
         assume("weights and gradients communicated in bf16");
         return find_precision("mixed");
       case Software::megatron_core:
+      case Software::bridge:
         if (point_.precision.find("fp32 gradient") == std::string::npos) {
           assume("bf16 with gradients in fp32, 18 bytes a parameter");
         }
@@ -316,7 +336,7 @@ class QuestionWriter {
   int expert_tensor() {
     if (point_.expert == 1 || point_.tensor == 1) return 0;
     if (point_.expert_tensor > 0) return point_.expert_tensor;
-    if (!holds(point_.framework, "Bridge")) return 0;
+    if (software_ != Software::bridge) return 0;
     assume("experts are not divided by tensor parallelism (etp 1), which is not printed");
     return 1;
   }
@@ -331,7 +351,7 @@ class QuestionWriter {
     setting.degrees.zero = static_cast<Zero>(point_.zero);
     setting.degrees.precision = recipe();
     setting.sequence_parallel = point_.sequence_parallel && point_.tensor > 1;
-    if (holds(point_.framework, "Bridge") && point_.tensor > 1 && !point_.sequence_parallel) {
+    if (software_ == Software::bridge && point_.tensor > 1 && !point_.sequence_parallel) {
       setting.sequence_parallel = true;
       assume("sequence parallelism, which is not printed");
     }

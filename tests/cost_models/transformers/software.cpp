@@ -1,0 +1,94 @@
+// Does a generation of software say what a model's kernels are like, and a model's own options more?
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "cost_models/roofline.hpp"
+#include "cost_models/spec.hpp"
+#include "cost_models/transformers/language_spelling.hpp"
+#include "cost_models/transformers/software.hpp"
+#include "sim/base/errors.hpp"
+
+namespace stageline::software_tests {
+namespace {
+
+Model priced(const std::string& options) {
+  DeviceKind kind;
+  kind.name = "h100";
+  kind.memory_bandwidth = {3'350'000'000'000};
+  kind.peak = {{"bf16", 989.4e12}, {"fp8", 1978.9e12}};
+  return priced_model("model:transformer@h100,layers=2,hidden=1024,heads=8,seq=512" + options, {kind},
+                      {}, {});
+}
+
+Model with_experts(const std::string& options) {
+  return priced(",experts=8,topk=2,expert_ffn=512" + options);
+}
+
+const Layer& block(const Model& model) { return model.layers[1]; }
+
+bool says(const Model& model, const std::string& part) {
+  for (const std::string& note : model.provenance.notes) {
+    if (note.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("each generation's options are those of a spelling") {
+  for (const SoftwareGeneration& one : software_generations()) {
+    CAPTURE(one.name);
+    CHECK_NOTHROW(with_experts(",software=" + std::string(one.name)));
+    CHECK(!one.source.empty());
+  }
+}
+
+TEST_CASE("software is its options, whatever the order, and an option goes before it") {
+  const Model spelled = priced(",attention=plain,fused=no,dropout=yes");
+  const Model named = priced(",software=megatron-2021");
+  CHECK(named.layers == spelled.layers);
+  CHECK(says(named, "software megatron-2021: attention=plain,fused=no,dropout=yes"));
+  const std::string own = ",dropout=no";
+  const std::string generation = ",software=megatron-2021";
+  const Model plain = priced(",attention=plain,fused=no");
+  CHECK(priced(own + generation).layers == plain.layers);
+  CHECK(priced(generation + own).layers == plain.layers);
+  CHECK(says(priced(generation + own), "attention=plain,fused=no,"));
+}
+
+TEST_CASE("what software sets for experts does not concern other models") {
+  CHECK(says(with_experts(",software=megatron-bridge-2026.06"), "graphs=full"));
+  CHECK(!says(priced(",software=megatron-bridge-2026.06"), "graphs"));
+}
+
+TEST_CASE("software that there is not is refused with the nearest") {
+  try {
+    priced(",software=megatron-bridge-2026.03");
+    FAIL("nothing was thrown");
+  } catch (const UsageError& error) {
+    CHECK(std::string(error.what()).find("did you mean \"megatron-bridge-2026.02\"") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("CUDA graphs issue half of a block's kernels or all") {
+  const Time none = block(priced("")).forward;
+  const Time partial = block(priced(",graphs=partial")).forward;
+  const Time full = block(priced(",graphs=full")).forward;
+  CHECK(to_seconds(none) > 1.8 * to_seconds(partial));  // a block this small waits for the CPU
+  CHECK(partial > full);
+  CHECK(block(priced(",layer_floor=0")).forward == full);
+}
+
+TEST_CASE("the GPU waits while experts of 8 bits are issued, unless graphs do it") {
+  const auto forward = [](const std::string& options) {
+    return to_seconds(block(with_experts(",dtype=fp8" + options)).forward);
+  };
+  CHECK(forward(",expert_floor=1ms") - forward("") == doctest::Approx(8e-3));
+  CHECK(forward(",expert_floor=1ms,graphs=full") == forward(",graphs=full"));
+  CHECK(block(with_experts(",expert_floor=1ms")).forward == block(with_experts("")).forward);
+}
+
+}  // namespace stageline::software_tests
