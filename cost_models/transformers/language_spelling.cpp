@@ -229,8 +229,8 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
   }
   Model model = language_model(config, form, device, options, rates.rates, rates.source);
   if (software_ != nullptr) {
-    model.provenance.notes.push_back(fmt::format("software {}: {}, where nothing else is said",
-                                                 software_->name, software_->options));
+    model.provenance.notes.push_back(
+        fmt::format("software {}: {}, where nothing else is said", software_->name, of_software_));
   }
   if (!rates.note.empty()) model.provenance.notes.push_back(rates.note);
   for (const GivenRate& given : rates_) {
