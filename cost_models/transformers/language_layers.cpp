@@ -76,6 +76,11 @@ double issued(CudaGraphs graphs) {
   return 1;
 }
 
+// Of the forward.
+double floor_seconds(const LayerKernels& kernels, const LanguagePricing& pricing) {
+  return kernels.floor * pricing.rates.layer_floor * issued(pricing.form.graphs);
+}
+
 // Experts' products are issued once the CPU knows how many tokens each has: it has waited for the
 // router, and the GPU waits for it. No part of a step can be recorded that depends on such a
 // number.
@@ -93,7 +98,7 @@ void set_times(Layer& layer, const LayerKernels& kernels, const LanguagePricing&
     return fitting_time(layer.name,
                         eight_norm(work + launches * pricing.launch(), floor) + experts);
   };
-  const double floor = kernels.floor * pricing.rates.layer_floor * issued(pricing.form.graphs);
+  const double floor = floor_seconds(kernels, pricing);
   const double experts = expert_seconds(kernels, pricing);
   layer.forward = pass(sums.forward, kernels.launches_forward, floor, experts);
   const int launches = kernels.launches_backward();
@@ -235,6 +240,13 @@ Layer block_layer(const LanguagePricing& pricing, std::int64_t block) {
   }
   layer.collectives = block_collectives(config, pricing.form, block);
   return layer;
+}
+
+IssueTimes issue_times(const LanguagePricing& pricing, std::int64_t block) {
+  const LayerKernels kernels = block_kernels(pricing.config, pricing.form, block);
+  const KernelSums sums = sums_of(kernels, pricing);
+  return {sums.forward + kernels.launches_forward * pricing.launch(),
+          floor_seconds(kernels, pricing) + expert_seconds(kernels, pricing)};
 }
 
 Layer embedding_layer(const LanguagePricing& pricing) {

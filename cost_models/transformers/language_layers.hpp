@@ -37,4 +37,12 @@ Layer embedding_layer(const LanguagePricing& pricing);
 Layer block_layer(const LanguagePricing& pricing, std::int64_t block);
 Layer head_layer(const LanguagePricing& pricing);
 
+/// Seconds of a block's forward: of its kernels, and of the CPU to issue them, during which it
+/// computes nothing else.
+struct IssueTimes {
+  double kernels = 0;
+  double issue = 0;
+};
+IssueTimes issue_times(const LanguagePricing& pricing, std::int64_t block);
+
 }  // namespace stageline

@@ -134,6 +134,21 @@ std::string method_of(const LanguagePricing& pricing) {
   return method;
 }
 
+// The blocks whose forward takes the CPU longer to issue than the GPU to compute.
+void add_notes_on_issue(const LanguagePricing& pricing, std::vector<std::string>& notes) {
+  std::array<bool, 2> seen{};
+  for (std::int64_t i = 0; i < pricing.config.layers; ++i) {
+    const bool experts = pricing.config.has_experts(i);
+    if (std::exchange(seen[experts ? 1 : 0], true)) continue;
+    const IssueTimes times = issue_times(pricing, i);
+    if (times.issue <= times.kernels) continue;
+    notes.push_back(
+        fmt::format("a block{} waits for the CPU: its forward is issued in {:.3g} ms, and its "
+                    "kernels take {:.3g} ms (--cuda-graphs)",
+                    experts ? " with experts" : "", times.issue * 1e3, times.kernels * 1e3));
+  }
+}
+
 std::vector<std::string> notes_of(const LanguagePricing& pricing) {
   const LanguageForm& form = pricing.form;
   std::vector<std::string> notes;
@@ -174,6 +189,7 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing) {
     notes.emplace_back(
         "products are in fp8, attention's in bf16; activations and weights take 2 bytes");
   }
+  add_notes_on_issue(pricing, notes);
   if (pricing.base.format.master) notes.emplace_back(master_copy_note);
   return notes;
 }

@@ -60,7 +60,7 @@ TEST_CASE("software is its options, whatever the order, and an option goes befor
 
 TEST_CASE("what software sets for experts does not concern other models") {
   CHECK(says(with_experts(",software=megatron-bridge-2026.06"), "graphs=full"));
-  CHECK(!says(priced(",software=megatron-bridge-2026.06"), "graphs"));
+  CHECK(!says(priced(",software=megatron-bridge-2026.06"), "graphs="));
 }
 
 TEST_CASE("software that there is not is refused with the nearest") {
@@ -80,6 +80,13 @@ TEST_CASE("CUDA graphs issue half of a block's kernels or all") {
   CHECK(to_seconds(none) > 1.8 * to_seconds(partial));  // a block this small waits for the CPU
   CHECK(partial > full);
   CHECK(block(priced(",layer_floor=0")).forward == full);
+}
+
+TEST_CASE("a note says which blocks wait for the CPU") {
+  CHECK(says(priced(""), "a block waits for the CPU: its forward is issued in "));
+  CHECK(says(with_experts(""), "a block with experts waits for the CPU"));
+  CHECK(!says(priced(",graphs=full"), "waits for the CPU"));
+  CHECK(!says(priced(",batch=64"), "waits for the CPU"));
 }
 
 TEST_CASE("the GPU waits while experts of 8 bits are issued, unless graphs do it") {
