@@ -100,6 +100,13 @@ bool four_bits(const Point& point) {
   return holds(words, "fp4") && words.find('(') == std::string::npos;
 }
 
+RecipePrecision products_of(const Point& point) {
+  const std::string words = lower_case(point.precision);
+  if (four_bits(point)) return RecipePrecision::nvfp4;
+  if (holds(words, "mx")) return RecipePrecision::mxfp8;
+  return eight_bits(point) ? RecipePrecision::current_scaling : RecipePrecision::bf16;
+}
+
 class QuestionWriter {
  public:
   QuestionWriter(const Point& point, const std::optional<Calibration>& calibration,
@@ -107,7 +114,10 @@ class QuestionWriter {
       : point_(point),
         calibration_(calibration),
         software_(software_of(point)),
-        hardware_(hardware_of(point, pace)) {}
+        hardware_(hardware_of(point, pace)),
+        recipe_(software_ == Software::bridge
+                    ? bridge_recipe(point, hardware_.kind, products_of(point))
+                    : nullptr) {}
 
   Question write() {
     question_.assumptions = hardware_.assumptions;
@@ -246,6 +256,7 @@ class QuestionWriter {
     std::string text = fmt::format("model:{}@{}{},seq={}", spelled.name, hardware_.kind,
                                    spelled.options, point_.seq);
     text += fmt::format(",software={}", generation_of(software_, container_of(point_)));
+    if (recipe_ != nullptr) text += recipe_options();
     if (eight_bits(point_)) text += ",dtype=fp8";
     if (hardware_.kind.starts_with("v100")) text += ",dtype=fp16";  // it has no bf16
     if (bracketed(point_)) {
@@ -274,6 +285,12 @@ class QuestionWriter {
                          point_.framework));
     }
     return text;
+  }
+
+  std::string recipe_options() {
+    assume(fmt::format("as its recipe in the container's Megatron-Bridge sets them: CUDA graphs {}",
+                       recipe_->graphs));
+    return fmt::format(",graphs={}", recipe_->graphs);
   }
 
   // PyTorch FSDP without compilation, as fitted to its runs on fewer than 64 devices
@@ -318,8 +335,11 @@ class QuestionWriter {
         }
         assume("weights and gradients communicated in bf16");
         return find_precision("mixed");
-      case Software::megatron_core:
       case Software::bridge:
+        // scripts/performance/configs: grad_reduce_in_fp32 = False, read 2026-11-29.
+        assume("bf16 with gradients in bf16, 16 bytes a parameter, as its recipes have it");
+        return find_precision("mixed");
+      case Software::megatron_core:
         if (point_.precision.find("fp32 gradient") == std::string::npos) {
           assume("bf16 with gradients in fp32, 18 bytes a parameter");
         }
@@ -474,6 +494,7 @@ class QuestionWriter {
   const std::optional<Calibration>& calibration_;
   Software software_;
   PointHardware hardware_;
+  const BridgeRecipe* recipe_;  // null: none is known
   std::int64_t micro_batch_ = 0;
   std::int64_t global_batch_ = 0;
   Question question_;
