@@ -1,4 +1,5 @@
-// Does a generation of software say what a model's kernels are like, and a model's own options more?
+// Does a generation of software say what a model's kernels are like, and a model's own options
+// more?
 #include <doctest/doctest.h>
 
 #include <string>
@@ -18,8 +19,8 @@ Model priced(const std::string& options) {
   kind.name = "h100";
   kind.memory_bandwidth = {3'350'000'000'000};
   kind.peak = {{"bf16", 989.4e12}, {"fp8", 1978.9e12}};
-  return priced_model("model:transformer@h100,layers=2,hidden=1024,heads=8,seq=512" + options, {kind},
-                      {}, {});
+  return priced_model("model:transformer@h100,layers=2,hidden=1024,heads=8,seq=512" + options,
+                      {kind}, {}, {});
 }
 
 Model with_experts(const std::string& options) {

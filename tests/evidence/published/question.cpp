@@ -36,8 +36,8 @@ TEST_CASE("a row of a pipeline is asked with its cut, its degrees and its kernel
   const SettingRequest& setting = question.request.setting;
   CHECK(setting.trace ==
         "model:transformer@a100,layers=30,hidden=4096,heads=32,ffn=16384,gated=no,vocab=51200,"
-        "tied=no,norm=layer,qkv_bias=yes,bias=yes,positions=learned,seq=1024,attention=plain,"
-        "fused=no,dropout=yes");
+        "tied=no,norm=layer,qkv_bias=yes,bias=yes,positions=learned,seq=1024,"
+        "software=megatron-2021");
   CHECK(setting.cluster.cluster == "a100x8");
   CHECK(setting.microbatch_size == 3);
   CHECK(setting.microbatches == 24);
@@ -184,7 +184,7 @@ TEST_CASE("experts without expert parallelism are experts of Megatron-Core on ev
       with(pipeline_row(), {{"experts", "8"}, {"topk", "2"}, {"framework", "Megatron-LM"}});
   const SettingRequest asked = question_of(point_of(row)).request.setting;
   CHECK(asked.trace.find(",experts=8,topk=2,expert_ffn=16384") != std::string::npos);
-  CHECK(asked.trace.find(",attention=flash,fused=yes") != std::string::npos);
+  CHECK(asked.trace.find(",software=megatron-core-2024") != std::string::npos);
   CHECK(asked.degrees.expert == 1);
   CHECK(asked.degrees.precision.name == "bf16");
 }
@@ -347,7 +347,8 @@ TEST_CASE("products in FP8 are asked as such") {
   const Question both = asked("bf16 (fp8 in parentheses)", "Megatron-Bridge");
   CHECK(both.request.setting.trace.ends_with(",dtype=fp8"));
   CHECK(assumes(both, "another granularity of quantization"));
-  CHECK(asked("BF16", "Megatron-Bridge").request.setting.trace.ends_with("fused=yes"));
+  CHECK(asked("BF16", "Megatron-Bridge")
+            .request.setting.trace.ends_with("software=megatron-bridge-2025.11"));
 }
 
 TEST_CASE("a micro-batch that is not printed is assumed and said") {
@@ -362,7 +363,7 @@ TEST_CASE("a micro-batch that is not printed is assumed and said") {
   CHECK(question.request.setting.microbatches == 1);
   CHECK(question.request.setting.degrees.zero == Zero::weights);
   CHECK(assumes(question, "all 9 sequences of a replica at once"));
-  CHECK(question.request.setting.trace.find("attention=flash,fused=yes") != std::string::npos);
+  CHECK(question.request.setting.trace.find("software=megatron-core-2024") != std::string::npos);
 }
 
 TEST_CASE("TorchTitan beside a pipeline has as many micro-batches as the pipeline has ranks") {
@@ -384,7 +385,7 @@ TEST_CASE("TorchTitan beside a pipeline has as many micro-batches as the pipelin
 TEST_CASE("MegaScale has fused attention and reduces in buckets") {
   const Question question =
       question_of(point_of(with(pipeline_row(), {{"framework", "MegaScale"}, {"zero", "2"}})));
-  CHECK(question.request.setting.trace.find("attention=flash,fused=yes") != std::string::npos);
+  CHECK(question.request.setting.trace.find("software=megatron-core-2024") != std::string::npos);
   CHECK(question.request.setting.buckets == "megatron");
   CHECK(question.request.setting.degrees.zero == Zero::gradients);
   CHECK_FALSE(question.request.setting.degrees.zero_every.has_value());
