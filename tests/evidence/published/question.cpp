@@ -363,7 +363,7 @@ TEST_CASE("a micro-batch that is not printed is assumed and said") {
   CHECK(question.request.setting.microbatches == 1);
   CHECK(question.request.setting.degrees.zero == Zero::weights);
   CHECK(assumes(question, "all 9 sequences of a replica at once"));
-  CHECK(question.request.setting.trace.find("software=megatron-core-2024") != std::string::npos);
+  CHECK(question.request.setting.trace.find("software=torchtitan-2025") != std::string::npos);
 }
 
 TEST_CASE("TorchTitan beside a pipeline has as many micro-batches as the pipeline has ranks") {
