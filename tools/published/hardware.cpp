@@ -32,12 +32,13 @@ struct KnownDevice {
 };
 
 // The H100 of torchtitan's Grand Teton: https://github.com/pytorch/torchtitan/blob/main/benchmarks/
-// asyncTP_llama3_h100_2025-06_torchtitan.md; peaks of the SXM5's data sheet, which 500 W may not
-// reach.
+// asyncTP_llama3_h100_2025-06_torchtitan.md. Its 500 W hold a lower clock than the SXM5's 700 W: with
+// 100 W of either at rest, and the rest as the cube of the clock, 0.874 of it, and so of the data
+// sheet's peaks. Nobody measured it.
 constexpr std::string_view h100_96gb =
     R"({"name": "h100-96gb", "title": "NVIDIA H100 96 GB, 500 W", "memory": "96GB", )"
-    R"("memory_bandwidth": "2.4TB/s", "peak": {"fp32": 67e12, "tf32": 494.7e12, "bf16": 989.4e12, )"
-    R"("fp16": 989.4e12, "fp8": 1978.9e12}, "power_watts": 500, "source": "torchtitan, benchmarks; peaks as H100 SXM5"})";
+    R"("memory_bandwidth": "2.4TB/s", "peak": {"fp32": 58.6e12, "tf32": 432.4e12, "bf16": 864.7e12, )"
+    R"("fp16": 864.7e12, "fp8": 1729.6e12}, "power_watts": 500, "source": "torchtitan, benchmarks; peaks 0.874 of an H100 SXM5's, by its power"})";
 
 // V100 of runs of several machines are on SXM2 boards with NVLink 2, 150 GB/s each way: NVIDIA V100
 // data sheet. The bundled v100 is a PCIe card.
