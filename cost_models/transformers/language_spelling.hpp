@@ -48,6 +48,8 @@ class LanguageSpelling {
                const Calibration* calibration) const;
 
  private:
+  bool take_of_experts(const std::string& key, const std::string& value);
+
   TransformerConfig config_;
   LanguageForm form_;
   std::vector<std::string> given_;  // keys of the config that were changed, in order
