@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -38,6 +39,17 @@ inline constexpr std::array all_dimensions{Dimension::tensor,   Dimension::conte
 /// "tp", "cp", "ep", "dp", "pp", "etp".
 std::string_view name(Dimension dimension);
 
+/// How the rows of an all-to-all reach the experts of their tokens, and come back. Each row travels
+/// by itself, as with NCCL, unless a dispatcher sends a token once to each machine.
+struct TokenRouting {
+  std::string dispatcher;  // "deepep": of dispatchers(); empty: none, and the rest is unused
+  bool combine = false;    // back: rows of a token are summed before they leave a machine
+  int chosen = 1;          // experts of a token, which are the rows that it has
+  int groups = 1;          // equal ones of experts, of which a token's experts
+  int chosen_groups = 1;   // are in so many (DeepSeek's node-limited routing); 1 of 1: in any
+  friend auto operator<=>(const TokenRouting&, const TokenRouting&) = default;
+};
+
 /// A collective of a layer, for one micro-batch: blocking, part of F, I or W.
 struct LayerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -46,6 +58,7 @@ struct LayerCollective {
   int forward = 0;      // how many of them in F (and in R)
   int input_grad = 0;   // in I
   int weight_grad = 0;  // in W
+  TokenRouting routing{};
   friend bool operator==(const LayerCollective&, const LayerCollective&) = default;
 };
 

@@ -2,6 +2,7 @@
 // in cost_models/network/meson.build.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -26,6 +27,7 @@ struct GroupShape {
   Time across_latency{};
   double inside_rate = 0;  // bytes a second of the same routes as the cluster states it; 0: none
   const Chip* chip = nullptr;  // the slowest of its devices; null: one is not known
+  TokenRouting routing{};      // of an all-to-all by a dispatcher
 
   int ranks() const;
   int count() const { return static_cast<int>(domains.size()); }  // of domains
@@ -59,6 +61,9 @@ struct Algorithm {
   /// At least one; the one that takes the least time is used. Throws UsageError where latencies add
   /// up to more than longest_run.
   std::vector<CollectivePace> (*paces)(CollectiveKind kind, Bytes bytes, const GroupShape& shape);
+  /// By tier: the shares of the links' stated rates that it reaches where shape.known(); null:
+  /// those of large collectives of NCCL.
+  std::array<double, tiers> (*reached)(const GroupShape& shape) = nullptr;
 };
 
 /// In the order of meson.build. The first one of those that take the same time is used.

@@ -12,6 +12,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "cost_models/network/dispatch.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/base/names.hpp"
@@ -241,22 +242,24 @@ Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::stri
 
 CollectivePlan Collectives::plan(const Collective& collective) {
   // Those that were prepared were checked.
-  if (prepared_.count({collective.groups, collective.beside}) == 0) {
+  if (prepared_.count({collective.groups, collective.beside, collective.routing}) == 0) {
     check_groups(cluster_, collective.groups);
   }
   if (collective.groups.empty() || collective.groups.front().size() == 1) return {no_algorithm, {}};
-  Prepared& found = prepared(collective.groups, collective.beside);
-  Candidate best = chosen(collective, found);
+  Prepared& found = prepared(collective.groups, collective.beside, collective.routing);
+  const bool by_dispatcher = !collective.routing.dispatcher.empty();
+  Candidate best = by_dispatcher ? dispatched(collective, found) : chosen(collective, found);
   double rate = rate_of(best.pace, best.use->rate);
   Time setup = best.pace.setup;
-  if (const MeasuredCollective* const first = measured(collective.kind, found)) {
+  const auto* const first = by_dispatcher ? nullptr : measured(collective.kind, found);
+  if (first != nullptr) {
     const MeasuredCollective* const own = line_for(cluster_, *first, collective.bytes);
     setup = own->alpha;
     rate = own->bandwidth.is_unlimited() ? unbounded
                                          : static_cast<double>(own->bandwidth.bytes_per_second) /
                                                bus_factor(collective.kind, found.shape().ranks());
     // It was measured of one group.
-    Prepared& alone = prepared({found.ranks.front()});
+    Prepared& alone = prepared({found.ranks.front()}, {}, {});
     const Use& one = use(*best.algorithm, collective, alone);
     if (best.use->rate < one.rate) rate *= best.use->rate / one.rate;
   }
@@ -269,6 +272,24 @@ CollectivePlan Collectives::plan(const Collective& collective) {
     for (double& load : route.load) load *= best.use->rate / rate;
   }
   return plan;
+}
+
+Collectives::Candidate Collectives::dispatched(const Collective& collective, Prepared& found) {
+  const std::string& word = collective.routing.dispatcher;
+  const Algorithm& own = dispatch_algorithm(word);
+  const std::string& asked = nth(algorithms_, collective.dimension);
+  if (asked != best_algorithm) {
+    throw UsageError(fmt::format(
+        "the model sends tokens to their experts by {}, and --collectives names {} for {}; name "
+        "algorithms of the other groups alone, or leave dispatch={} out",
+        word, asked, name(collective.dimension), word));
+  }
+  for (const GroupShape& shape : found.shapes) {
+    if (own.handles(collective.kind, shape)) continue;
+    throw UsageError(fmt::format("{} cannot do {} among {}: {}", word, name(collective.kind),
+                                 ranks_text(cluster_, found.ranks.front()), own.summary));
+  }
+  return candidate(own, collective, found);
 }
 
 Collectives::Candidate Collectives::chosen(const Collective& collective, Prepared& found) {
@@ -341,14 +362,14 @@ const Collectives::Use& Collectives::use(const Algorithm& algorithm, const Colle
 Collectives::Beside Collectives::beside_of(const Algorithm& algorithm, const Collective& collective,
                                            const Prepared& found) {
   Beside beside;
-  const Prepared& all = prepared(found.beside);
+  const Prepared& all = prepared(found.beside, {}, found.routing);
   Collective others{collective.kind, collective.bytes, {}, collective.dimension};
   for (std::size_t group = 0; group < all.ranks.size(); ++group) {
     const bool able = algorithm.handles(collective.kind, nth(all.shapes, all.shape_of[group]));
     (able ? beside.same : others.groups).push_back(all.ranks[group]);
   }
   if (others.groups.empty()) return beside;
-  beside.other = chosen(others, prepared(others.groups)).algorithm;
+  beside.other = chosen(others, prepared(others.groups, {}, {})).algorithm;
   beside.others = std::move(others.groups);
   return beside;
 }
@@ -381,13 +402,16 @@ Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind 
   std::vector<double> load = loads_of(algorithm, kind, found, use.route.tier);
   const auto add = [&](const Algorithm& other, const Groups& groups) {
     Tier any{};
-    const std::vector<double> more = loads_of(other, kind, prepared(groups), any);
+    const std::vector<double> more =
+        loads_of(other, kind, prepared(groups, {}, found.routing), any);
     for (std::size_t i = 0; i < load.size(); ++i) load[i] += load[i] > 0 ? more[i] : 0;
   };
   if (!beside.same.empty()) add(algorithm, beside.same);
   if (beside.other != nullptr) add(*beside.other, beside.others);
   use.rate = unbounded;
-  const std::array<double, tiers> reached = shares_reached(found.shape(), kind);
+  const bool own = algorithm.reached != nullptr && found.shape().known();
+  const std::array<double, tiers> reached =
+      own ? algorithm.reached(found.shape()) : shares_reached(found.shape(), kind);
   for (std::size_t i = 0; i < load.size(); ++i) {
     if (load[i] <= 0) continue;
     const int resource = static_cast<int>(i);
@@ -403,11 +427,13 @@ Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind 
   return use;
 }
 
-Collectives::Prepared& Collectives::prepared(const Groups& groups, const Groups& beside) {
-  const auto known = prepared_.find({groups, beside});
+Collectives::Prepared& Collectives::prepared(const Groups& groups, const Groups& beside,
+                                             const TokenRouting& routing) {
+  const auto known = prepared_.find({groups, beside, routing});
   if (known != prepared_.end()) return known->second;
   Prepared found;
   found.beside = beside;
+  found.routing = routing;
   std::vector<std::vector<int>> sorted = groups;
   std::sort(sorted.begin(), sorted.end());
   for (const std::vector<int>& group : sorted) add_group(group, found);
@@ -416,6 +442,7 @@ Collectives::Prepared& Collectives::prepared(const Groups& groups, const Groups&
     std::vector<int> domains = std::move(shape.domains);
     shape = links;
     shape.domains = std::move(domains);
+    shape.routing = routing;
   }
   const auto most = std::max_element(
       found.shapes.begin(), found.shapes.end(),
@@ -430,7 +457,7 @@ Collectives::Prepared& Collectives::prepared(const Groups& groups, const Groups&
   }
   found.machines =
       machines.count(-1) > 0 ? found.shape().count() : static_cast<int>(machines.size());
-  return prepared_.emplace(std::pair(groups, beside), std::move(found)).first->second;
+  return prepared_.emplace(std::tuple(groups, beside, routing), std::move(found)).first->second;
 }
 
 void Collectives::add_group(const std::vector<int>& group, Prepared& found) {

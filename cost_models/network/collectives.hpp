@@ -30,6 +30,7 @@ struct Collective {
   /// Groups of other replicas that do the same at the same time: they load links, and what they
   /// take is not asked. They run the same algorithm, those that it cannot do the best for them.
   std::vector<std::vector<int>> beside{};
+  TokenRouting routing{};  // of an all-to-all; by a dispatcher, which is its algorithm
 };
 
 /// The name of the algorithm for groups of one.
@@ -85,6 +86,7 @@ class Collectives {
     std::vector<std::vector<int>> ranks;  // by group, in the order of GroupShape
     std::vector<int> shape_of;            // by group, an index into shapes
     std::vector<std::vector<int>> beside;
+    TokenRouting routing;
     const GroupShape& shape() const { return shapes.front(); }
     // By the algorithm, and the one of the groups beside that cannot run it.
     std::map<std::tuple<std::string_view, CollectiveKind, std::string_view>, Use> uses;
@@ -103,7 +105,7 @@ class Collectives {
     Groups others;                     // `other`
     const Algorithm* other = nullptr;  // null: there are none
   };
-  Prepared& prepared(const Groups& groups, const Groups& beside = {});
+  Prepared& prepared(const Groups& groups, const Groups& beside, const TokenRouting& routing);
   const Use& use(const Algorithm& algorithm, const Collective& collective, Prepared& found);
   Beside beside_of(const Algorithm& algorithm, const Collective& collective, const Prepared& found);
   void add_group(const std::vector<int>& group, Prepared& found);
@@ -117,6 +119,7 @@ class Collectives {
                                const Prepared& found, Tier& tier);
   Candidate candidate(const Algorithm& algorithm, const Collective& collective, Prepared& found);
   Candidate chosen(const Collective& collective, Prepared& found);
+  Candidate dispatched(const Collective& collective, Prepared& found);
   const MeasuredCollective* measured(CollectiveKind kind, const Prepared& found) const;
 
   const Cluster& cluster_;
@@ -125,7 +128,8 @@ class Collectives {
   std::vector<Tier> tier_;                // by resource
   std::vector<int> reach_;                // by device: unequal of devices in different domains
   std::set<std::pair<int, int>> joined_;  // devices, lower number first, that a link joins
-  std::map<std::pair<Groups, Groups>, Prepared> prepared_;  // by groups, and those beside them
+  // By groups, those beside them, and the routing of their tokens.
+  std::map<std::tuple<Groups, Groups, TokenRouting>, Prepared> prepared_;
 };
 
 /// The algorithms' names and "best".

@@ -30,11 +30,15 @@ void add_buffers(Costs& costs, const Model& model, const Partition& partition) {
 
 Time RankedCluster::blocking_time(const LayerCollective& collective, const PipelineRank& rank) {
   const auto key = std::tuple(collective.kind, collective.group, collective.bytes.count,
-                              rank.pipeline, rank.data);
+                              collective.routing, rank.pipeline, rank.data);
   auto known = blocking_.find(key);
   if (known == blocking_.end()) {
-    Collective asked{collective.kind, collective.bytes,
-                     grid_.groups(collective.group, rank.pipeline, rank.data), collective.group};
+    Collective asked{collective.kind,
+                     collective.bytes,
+                     grid_.groups(collective.group, rank.pipeline, rank.data),
+                     collective.group,
+                     {},
+                     collective.routing};
     if (rank.data >= 0) {
       for (std::vector<int>& group : grid_.groups(collective.group, rank.pipeline, -1)) {
         const bool own = std::count(asked.groups.begin(), asked.groups.end(), group) > 0;
@@ -104,7 +108,8 @@ std::vector<BlockingTimes> RankedCluster::least_blocking(const Model& model) {
   const std::lock_guard lock(shared_->access());
   std::map<LayerCollective, Time, bool (*)(const LayerCollective&, const LayerCollective&)> least(
       [](const LayerCollective& a, const LayerCollective& b) {
-        return std::tie(a.kind, a.group, a.bytes) < std::tie(b.kind, b.group, b.bytes);
+        return std::tie(a.kind, a.group, a.bytes, a.routing) <
+               std::tie(b.kind, b.group, b.bytes, b.routing);
       });
   const auto least_of = [&](const LayerCollective& collective) {
     const auto known = least.find(collective);

@@ -162,7 +162,8 @@ class RankedCluster {
     Time time{};
     std::string_view algorithm;
   };
-  std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, int, int>, Blocking> blocking_;
+  std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, TokenRouting, int, int>, Blocking>
+      blocking_;
   std::vector<UsedAlgorithm> used_;  // so far, sorted
   bool uneven_ = false;              // replicas are alike but for what they share their links with
 };

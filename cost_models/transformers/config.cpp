@@ -92,8 +92,10 @@ void check_limit(const TransformerConfig& config, const Limit& limit) {
 }
 
 void check_experts(const TransformerConfig& config, const Experts& experts) {
-  const std::array<Limit, 6> limits = {{
+  const std::array<Limit, 8> limits = {{
       {"experts", experts.count, 1, most_experts},
+      {"expert_groups", experts.groups, 1, most_experts},
+      {"topk_groups", experts.chosen_groups, 1, experts.groups},
       {"topk", experts.chosen, 1, most_experts},
       {"expert_ffn", experts.ffn, 1, most_ffn},
       {"shared_ffn", experts.shared_ffn, 0, most_ffn},
@@ -104,6 +106,17 @@ void check_experts(const TransformerConfig& config, const Experts& experts) {
   if (experts.chosen > experts.count) {
     throw UsageError(fmt::format("{}: a token can choose at most all {} experts, and topk is {}",
                                  config.name, experts.count, experts.chosen));
+  }
+  if (experts.count % experts.groups != 0) {
+    throw UsageError(
+        fmt::format("{}: experts must be a multiple of expert_groups, and {} is not one of {}",
+                    config.name, experts.count, experts.groups));
+  }
+  const std::int64_t choice = experts.count / experts.groups * experts.chosen_groups;
+  if (experts.chosen > choice) {
+    throw UsageError(fmt::format(
+        "{}: a token's {} experts are in {} of {} groups, which have only {}; give more topk_groups",
+        config.name, experts.chosen, experts.chosen_groups, experts.groups, choice));
   }
   if (experts.dense_blocks > config.layers) {
     throw UsageError(fmt::format("{}: dense_blocks is {}, and there are only {} layers",

@@ -37,7 +37,9 @@ struct Experts {
   std::int64_t dense_blocks = 0;  // first blocks with a dense MLP instead
   std::int64_t every = 1;         // of the blocks behind those, every so manyth has experts
   bool shared_gate = false;  // the shared experts' output is weighed by a learned gate (Qwen 2 MoE)
-  bool correction_bias = false;  // of the router: a number an expert (DeepSeek-V3), which counts
+  bool correction_bias = false;    // of the router: a number an expert (DeepSeek-V3), which counts
+  std::int64_t groups = 1;         // equal ones, of which a token's experts are in
+  std::int64_t chosen_groups = 1;  // so many (DeepSeek's node-limited routing)
   friend bool operator==(const Experts&, const Experts&) = default;
 };
 
@@ -123,10 +125,10 @@ const FamilyMember* find_family(std::string_view name);
 
 /// "transformer" with options, each a size of TransformerConfig: layers, hidden, heads, kv_heads,
 /// head_width, ffn, gated, vocab, tied, norm, qkv_bias, bias, positions, window, experts, topk,
-/// expert_ffn, shared_ffn, dense_blocks. Layers, hidden and heads must be given; kv_heads is heads,
-/// head_width hidden/heads, ffn 4·hidden (gated: 8/3·hidden, the next multiple of 256), expert_ffn
-/// ffn, topk 1, vocab 51200, norm rms, positions rotary by default. Those of a family or of a
-/// config.json change it.
+/// expert_ffn, shared_ffn, dense_blocks, expert_groups, topk_groups. Layers, hidden and heads must
+/// be given; kv_heads is heads, head_width hidden/heads, ffn 4·hidden (gated: 8/3·hidden, the next
+/// multiple of 256), expert_ffn ffn, topk 1, vocab 51200, norm rms, positions rotary by default.
+/// Those of a family or of a config.json change it.
 std::vector<std::string> transformer_options();
 /// Changes one. Returns false for a key that is none of transformer_options(). Throws UsageError
 /// for a value out of range. A size that followed from the changed one by the defaults above does

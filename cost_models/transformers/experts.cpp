@@ -3,6 +3,11 @@
 //   router ─► permute ─► (all-to-all) ─► sort ─► up ─► activation ─► down ─► sort ─► (all-to-all)
 //   ─► unpermute ─► add of the shared experts
 //
+// A dispatcher takes tokens unsorted, and brings one copy of each: what is received is permuted,
+// and summed up by token before it is sent back.
+//
+//   router ─► (dispatch) ─► permute ─► up ─► activation ─► down ─► unpermute ─► (combine)
+//
 // The products of a rank's experts are one grouped kernel each: as many products side by side as
 // it has experts, on equally many rows. A rank of an expert-parallel group gets rows from all of
 // the group's tokens, as many as it has itself in the mean (and as those that share its experts
@@ -19,6 +24,8 @@ constexpr double routing_passes = 4;
 // A kernel that moves rows, whose backward moves them back.
 void add_moved(LayerKernels& passes, std::string_view name, double bytes) {
   add_elementwise(passes, name, bytes, {1, 1});
+  passes.forward.back().memory_share = permutation_memory;
+  passes.input_grad.back().memory_share = permutation_memory;
 }
 
 void add_shared(LayerKernels& passes, const TransformerConfig& config, const RankSizes& sizes,
@@ -39,18 +46,20 @@ void add_experts(LayerKernels& passes, const TransformerConfig& config, const La
   const RankExperts experts = rank_experts(config, form, sizes);
   const BlockTraffic traffic = block_traffic(form);
   const double logits = sizes.norm_tokens * experts.count;
+  const bool dispatcher = experts.received > 0;
   const double permuted =
-      sizes.bytes(experts.permuted_tokens * (1 + experts.chosen) * sizes.hidden);
+      sizes.bytes(dispatcher ? (experts.received + experts.routed_rows) * sizes.hidden
+                             : experts.permuted_tokens * (1 + experts.chosen) * sizes.hidden);
   const double sorted = sizes.bytes(2 * experts.routed_rows * sizes.hidden);
   const bool receives = sizes.dispatches() && sizes.expert * sizes.expert_tensor > 1;
-  const bool sorts = receives && experts.local > 1;
   passes.experts = static_cast<int>(experts.local);
+  const bool sorts = receives && experts.local > 1 && !dispatcher;
   add_linear(passes, "router", sizes.norm_tokens, experts.count, sizes.hidden);
   add_elementwise(passes, "routing", single_bytes * logits, {routing_passes, routing_passes});
   add_moved(passes, "permute", permuted);
   if (sorts) add_moved(passes, "sort_received", sorted);
   add_mlp(passes, {"experts_up", "experts_activation", "experts_down"}, sizes, config.gated,
-          experts.ffn, experts.routed_rows / experts.local, traffic, experts.local);
+          experts.ffn, experts.padded_rows, traffic, experts.local);
   if (sorts) add_moved(passes, "sort_to_send", sorted);
   add_moved(passes, "unpermute", permuted);
   if (experts.shared_ffn > 0) add_shared(passes, config, sizes, experts, traffic);

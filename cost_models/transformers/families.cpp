@@ -290,7 +290,9 @@ void add_deepseek(Table& table) {
        .chosen = 6,
        .ffn = 1536,
        .shared_ffn = std::int64_t{2} * 1536,
-       .dense_blocks = 1},
+       .dense_blocks = 1,
+       .groups = 8,
+       .chosen_groups = 3},
       235'741'434'880, "deepseek-ai/DeepSeek-V2",
       "DeepSeek-V2, 235.7 billion parameters, 60 blocks, 6 of 160 experts and 2 shared");
   add("deepseek-v3", "deepseek-v3", {61, 7168, 128, 128, 18432}, 129280, 1536,
@@ -299,7 +301,9 @@ void add_deepseek(Table& table) {
        .ffn = 2048,
        .shared_ffn = 2048,
        .dense_blocks = 3,
-       .correction_bias = true},
+       .correction_bias = true,
+       .groups = 8,
+       .chosen_groups = 4},
       671'026'419'200, "deepseek-ai/DeepSeek-V3",
       "DeepSeek-V3 without MTP, 671.0 billion parameters, 61 blocks, 8 of 256 experts and 1 shared");
   table.back().config.prediction_modules = 1;

@@ -262,8 +262,15 @@ TransformerConfig read_deepseek(const Keys& keys) {
       keys.is_null("n_shared_experts") ? 0 : keys.whole_or("n_shared_experts", third ? 1 : 2, 0);
   experts.shared_ffn = shared * experts.ffn;
   experts.dense_blocks = keys.whole_or("first_k_dense_replace", third ? 3 : 0, 0);
-  experts.correction_bias =
-      keys.text_or("topk_method", third ? "noaux_tc" : "greedy") == "noaux_tc";
+  const std::string method = keys.text_or("topk_method", third ? "noaux_tc" : "greedy");
+  experts.correction_bias = method == "noaux_tc";
+  const std::int64_t groups = keys.is_null("n_group") ? 1 : keys.whole_or("n_group", third ? 8 : 1);
+  const std::int64_t chosen_groups =
+      keys.is_null("topk_group") ? 1 : keys.whole_or("topk_group", third ? 4 : 1);
+  if (third || method == "group_limited_greedy") {
+    experts.groups = groups;
+    experts.chosen_groups = chosen_groups;
+  }
   config.experts = experts;
   return config;
 }

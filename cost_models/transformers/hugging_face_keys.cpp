@@ -46,7 +46,6 @@ constexpr std::array<std::string_view, 60> neutral_keys = {
     "max_length",
     "model_type",
     "n_ctx",
-    "n_group",
     "norm_topk_prob",
     "num_beams",
     "num_return_sequences",
@@ -76,7 +75,6 @@ constexpr std::array<std::string_view, 60> neutral_keys = {
     "temperature",
     "top_k",
     "top_p",
-    "topk_group",
     "transformers_version",
     "use_cache"};
 constexpr std::array<std::string_view, 3> neutral_beginnings = {"_", "rope_", "summary_"};

@@ -29,25 +29,40 @@ struct LanguageForm {
   bool dropout = false;
   bool alignment = false;  // products with extents that are no multiples of 64 are slower
   CudaGraphs graphs = CudaGraphs::none;
-  double imbalance = 1;      // tokens of the most loaded rank's experts over the mean
-  double element_bytes = 2;  // of an activation and its gradient
+  double imbalance = 1;    // tokens of the most loaded rank's experts over the mean
+  double capacity = 0;     // rows that experts take at most over the mean, others are dropped; 0:
+                           // all
+  int expert_padding = 1;  // rows of each expert are padded to a multiple of it
+  std::string dispatcher;  // of tokens to experts: a name of dispatchers(), or NCCL if empty
+  bool narrow_dispatch = false;    // tokens go there in 8 bits, with their scales; back in 16
+  double element_bytes = 2;        // of an activation and its gradient
+  double product_bytes = 0;        // of an operand of a product; 0: as element_bytes
+  double main_gradient_bytes = 4;  // of a weight's gradient, into which the experts' are summed
   int slices = 1;  // equal ones that a sequence is cut into; all below is then of one of them, the
                    // mean: it attends to the slices before it as well
   friend bool operator==(const LanguageForm&, const LanguageForm&) = default;
 };
 
-enum class KernelKind : std::uint8_t { gemm, attention_plain, attention_flash, elementwise };
+enum class KernelKind : std::uint8_t {
+  gemm,
+  grouped,  // products side by side, each with a matrix of its own: of experts
+  attention_plain,
+  attention_flash,
+  elementwise
+};
 
 struct Kernel {
   std::string_view name;  // "qkv"
   KernelKind kind = KernelKind::gemm;
-  double count = 1;        // equal products side by side: experts
-  double rows = 0;         // m, of a product of m × k by k × n: tokens
-  double columns = 0;      // n
-  double inner = 0;        // k
-  double flops = 0;        // all that are computed; of products 2·count·m·n·k
-  double bytes = 0;        // read and written, of elementwise kernels
-  bool selective = false;  // repeated by selective recomputation
+  double count = 1;    // equal products side by side: experts
+  double rows = 0;     // m, of a product of m × k by k × n: tokens
+  double columns = 0;  // n
+  double inner = 0;    // k
+  double flops = 0;    // all that are computed; of products 2·count·m·n·k
+  double bytes = 0;    // read and written, of elementwise kernels; of grouped ones those of the
+                       // weights that they read, or of gradients that they add to
+  double memory_share = 0;  // of the memory's bandwidth that it reaches; 0: KernelRates::memory
+  bool selective = false;   // repeated by selective recomputation
 };
 
 /// The passes of one layer.
@@ -68,8 +83,25 @@ struct LayerKernels {
 /// Whether a product's last two extents fill its tiles; others cost KernelRates::misaligned.
 bool fills_tiles(double columns, double inner);
 
+/// Share of the memory's bandwidth at which grouped products move weights and gradients. Fitted to
+/// 60 grouped products on B200 with fp32 gradients (MooreThreads/SimuMax v1.2,
+/// configs/system/b200_bf16_ceperm.json, 2026: 128 to 9,832 rows an expert), beside the share of
+/// the peak, which came out as that of plain products of the same file (0.503 and 0.505). It
+/// leaves 10.7 % (weight gradients 7 %); the curve of plain products leaves 27 %, too fast. Assumed
+/// of other chips.
+inline constexpr double grouped_memory = 0.80;
+
+/// Share of the memory's bandwidth that rows are permuted at: 0.50 forward and 0.51 backward on
+/// B200 (the same file); assumed of other chips.
+inline constexpr double permutation_memory = 0.5;
+
+/// Bytes of a token's element in 8 bits, with an fp32 scale for 128 of them (DeepSeek-V3, arXiv
+/// 2412.19437, section 3.3).
+inline constexpr double narrow_bytes = 1 + 4.0 / 128;
+
 /// Seconds of one kernel, without its launch:
 ///   gemm         flops/(peak·gemm) · (1 + gemm_rows/m + gemm_columns·(1/n + 1/k))
+///   grouped      flops/(peak·gemm) · (1 + gemm_columns·(1/n + 1/k)) + bytes/(bandwidth·0.8)
 ///   attention    flops/(peak·attention_…)
 ///   elementwise  bytes/(bandwidth·memory)
 double seconds(const Kernel& kernel, const KernelRates& rates, double peak_flops,

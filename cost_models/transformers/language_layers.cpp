@@ -25,7 +25,7 @@ double eight_norm(double x, double y) {
 }
 
 double seconds_of(const Kernel& kernel, const LanguagePricing& pricing) {
-  const bool gemm = kernel.kind == KernelKind::gemm;
+  const bool gemm = kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::grouped;
   const double peak = gemm ? pricing.base.flops_per_second : pricing.attention_peak;
   KernelRates rates = pricing.rates;
   if (gemm && pricing.base.format.products_only) rates.gemm = rates.gemm_8bit;

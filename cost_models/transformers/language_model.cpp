@@ -3,15 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "cost_models/network/dispatch.hpp"
 #include "cost_models/pricing.hpp"
 #include "cost_models/slices.hpp"
 #include "cost_models/transformers/language_layers.hpp"
+#include "cost_models/transformers/rank_sizes.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 
@@ -149,6 +152,60 @@ void add_notes_on_issue(const LanguagePricing& pricing, std::vector<std::string>
   }
 }
 
+// What an option of experts leaves out or assumes; that it has no effect, where it has none.
+void add_expert_notes(std::vector<std::string>& notes, const LanguagePricing& pricing) {
+  const LanguageForm& form = pricing.form;
+  const bool routed = pricing.config.experts.has_value();
+  const bool parallel = routed && form.sharding.expert > 1;
+  const double load = expert_imbalance(form);
+  if (form.imbalance > 1 && !parallel) {
+    notes.emplace_back("imbalance has no effect without expert-parallel ranks (--ep)");
+  } else if (form.imbalance > 1 && load == form.imbalance) {
+    notes.push_back(fmt::format("the most loaded rank's experts take {:g} times the mean's tokens",
+                                form.imbalance));
+  }
+  if (form.capacity > 0 && !routed) {
+    notes.emplace_back("capacity has no effect without experts");
+  } else if (form.capacity > 0 && load < form.capacity) {
+    notes.push_back(fmt::format(
+        "capacity {:g} drops no tokens: the most loaded experts take {:g} times the mean (imbalance)",
+        form.capacity, load));
+  } else if (form.capacity > 0) {
+    notes.push_back(fmt::format(
+        "experts take at most {:g} times the mean's tokens (capacity): the most loaded rank drops "
+        "{:.3g} % of its, and the FLOPs of those are counted all the same",
+        form.capacity,
+        100 * (1 - load / std::max(parallel ? form.imbalance : 1.0, form.capacity))));
+  }
+  if (form.expert_padding > 1) {
+    notes.push_back(routed ? fmt::format("rows of each expert are padded to a multiple of {}: {:g} "
+                                         "more in the mean; their bytes are not kept",
+                                         form.expert_padding, (form.expert_padding - 1) / 2.0)
+                           : std::string("expert_padding has no effect without experts"));
+  }
+  if (!parallel) {
+    if (!form.dispatcher.empty() || form.narrow_dispatch) {
+      notes.emplace_back("dispatch has no effect without expert-parallel ranks (--ep)");
+    }
+    return;
+  }
+  if (const Dispatcher* const by = find_dispatcher(form.dispatcher)) {
+    const Experts& experts = *pricing.config.experts;
+    const bool limited = experts.chosen_groups < experts.groups;
+    notes.push_back(fmt::format(
+        "{} sends a token once to each machine that has experts for it: experts are chosen evenly{}, "
+        "both legs run at once, and links reach the shares measured on H100 and H800, B200 and "
+        "GB200 (network/README.md); its SMs slow no compute",
+        by->title,
+        limited ? fmt::format(", in {} of {} groups", experts.chosen_groups, experts.groups) : ""));
+  }
+  if (form.narrow_dispatch) {
+    notes.emplace_back(
+        "tokens go to their experts in 8 bits, a scale for 128 of them, and back in 16; their casts "
+        "are not priced");
+  }
+}
+
 std::vector<std::string> notes_of(const LanguagePricing& pricing) {
   const LanguageForm& form = pricing.form;
   std::vector<std::string> notes;
@@ -179,12 +236,7 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing) {
         sharding.sequence ? " with sequence parallelism" : "", sharding.context, sharding.expert,
         sharding.folded() ? fmt::format(", etp {}", sharding.expert_tensor) : ""));
   }
-  if (form.imbalance > 1 && (!pricing.config.experts || sharding.expert == 1)) {
-    notes.emplace_back("imbalance has no effect without expert-parallel ranks (--ep)");
-  } else if (form.imbalance > 1) {
-    notes.push_back(fmt::format("the most loaded rank's experts take {:g} times the mean's tokens",
-                                form.imbalance));
-  }
+  add_expert_notes(notes, pricing);
   if (pricing.base.format.products_only) {
     notes.emplace_back(
         "products are in fp8, attention's in bf16; activations and weights take 2 bytes");
@@ -221,6 +273,7 @@ LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageFor
   pricing.base = pricing_of(device, options, product_formats(), batch, "adam");
   form.batch = pricing.base.batch;
   form.element_bytes = static_cast<double>(pricing.base.format.bytes);
+  form.product_bytes = pricing.base.format.products_only ? 1 : form.element_bytes;
   pricing.form = form;
   pricing.rates = rates;
   pricing.attention_peak = pricing.base.flops_per_second;

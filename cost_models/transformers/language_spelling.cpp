@@ -2,6 +2,7 @@
 #include "cost_models/transformers/language_spelling.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cost_models/network/dispatch.hpp"
 #include "cost_models/spec.hpp"
 #include "cost_models/transformers/hugging_face.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
@@ -21,6 +23,7 @@ namespace {
 constexpr std::string_view open_name = "transformer";
 constexpr std::int64_t longest_sequence = 1 << 24;  // tokens
 constexpr double most_imbalance = 1024;
+constexpr std::int64_t most_padding = 4096;  // rows of an expert
 
 bool is_config_file(std::string_view name) { return name.ends_with(".json"); }
 
@@ -51,6 +54,30 @@ double imbalance_of(const std::string& text) {
   const double value = real_number("imbalance", text, rule);
   if (value >= 1 && value <= most_imbalance) return value;
   throw UsageError(fmt::format("imbalance must be {}, not {}", rule, text));
+}
+
+double capacity_of(const std::string& text) {
+  static constexpr std::string_view rule = "a number above 0 and up to 1024";
+  const double value = real_number("capacity", text, rule);
+  if (value > 0 && value <= most_imbalance) return value;
+  throw UsageError(fmt::format("capacity must be {}, not {}", rule, text));
+}
+
+// "deepep"; NCCL is none.
+std::string dispatcher_called(const std::string& text) {
+  if (text == plain_dispatch) return "";
+  const std::vector<std::string> words = dispatch_words();
+  if (find_dispatcher(text) != nullptr) return text;
+  throw UsageError(fmt::format("dispatch is one of {} (not \"{}\"{})", fmt::join(words, ", "), text,
+                               did_you_mean(text, words)));
+}
+
+// One of two numbers of bits or bytes: whether it is the first.
+bool is_first(std::string_view key, const std::string& text, const std::string& first,
+              const std::string& second) {
+  if (text == first) return true;
+  if (text == second) return false;
+  throw UsageError(fmt::format("{} is {} or {}, not {}", key, first, second, text));
 }
 
 TransformerConfig config_called(const std::string& name, const std::string& config) {
@@ -143,12 +170,32 @@ LanguageSpelling::LanguageSpelling(const std::string& name, const std::string& c
 std::vector<std::string> LanguageSpelling::options() {
   std::vector<std::string> names = transformer_options();
   names.insert(names.end(), {"seq", "tp", "cp", "ep", "etp", "sp", "attention", "fused", "dropout",
-                             "alignment", "imbalance", "graphs", "software"});
+                             "alignment", "graphs", "software", "imbalance", "capacity",
+                             "expert_padding", "dispatch", "dispatch_bits", "main_gradients"});
   for (const KernelConstant& constant : kernel_constants()) {
     // The optimizer's time a parameter has no word here: optimizer=adam is the algorithm.
     if (constant.name != "optimizer") names.emplace_back(constant.name);
   }
   return names;
+}
+
+bool LanguageSpelling::take_of_experts(const std::string& key, const std::string& value) {
+  if (key == "imbalance") {
+    form_.imbalance = imbalance_of(value);
+  } else if (key == "capacity") {
+    form_.capacity = capacity_of(value);
+  } else if (key == "expert_padding") {
+    form_.expert_padding = static_cast<int>(whole_number(key, value, most_padding));
+  } else if (key == "dispatch") {
+    form_.dispatcher = dispatcher_called(value);
+  } else if (key == "dispatch_bits") {
+    form_.narrow_dispatch = is_first(key, value, "8", "16");
+  } else if (key == "main_gradients") {
+    form_.main_gradient_bytes = is_first(key, value, "bf16", "fp32") ? 2 : 4;
+  } else {
+    return false;
+  }
+  return true;
 }
 
 bool LanguageSpelling::take(const std::string& key, const std::string& value) {
@@ -197,10 +244,10 @@ bool LanguageSpelling::set(const std::string& key, const std::string& value) {
     form_.dropout = yes_or_no(key, value);
   } else if (key == "alignment") {
     form_.alignment = yes_or_no(key, value);
-  } else if (key == "imbalance") {
-    form_.imbalance = imbalance_of(value);
   } else if (key == "graphs") {
     form_.graphs = graphs_called(value);
+  } else if (take_of_experts(key, value)) {
+    return true;
   } else if (const KernelConstant* const constant = constant_called(key)) {
     rates_.push_back({constant, rate_of(*constant, value)});
   } else {

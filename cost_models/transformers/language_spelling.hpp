@@ -55,6 +55,7 @@ class LanguageSpelling {
  private:
   bool set(const std::string& key, const std::string& value);
   void set_of_software(std::string_view options);
+  bool take_of_experts(const std::string& key, const std::string& value);
 
   TransformerConfig config_;
   LanguageForm form_;

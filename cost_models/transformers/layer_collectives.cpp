@@ -25,6 +25,10 @@
 // ranks, or where experts have another tensor degree, etp of their own, one of which gathers
 // nothing. The most loaded rank receives the rows of the form's imbalance, and all wait for it.
 //
+// Bytes of an all-to-all are those of a row for each chosen expert, also by a dispatcher, which
+// sends fewer copies (cost_models/network/dispatch.hpp). In 8 bits tokens go to the experts, and
+// the gradients of what comes back; what comes back, and the tokens' gradients, are in 16.
+//
 // Tensors travel in the number format of the activations (fp8: 2 bytes), the loss's numbers in
 // fp32.
 #include <cmath>
@@ -41,16 +45,18 @@ struct PassCounts {
 };
 
 void add_collective(std::vector<LayerCollective>& list, CollectiveKind kind, Dimension group,
-                    double bytes, PassCounts counts) {
+                    double bytes, PassCounts counts, const TokenRouting& routing = {}) {
   const Bytes rounded{std::llround(bytes)};
   for (LayerCollective& had : list) {
     if (had.kind != kind || had.group != group || had.bytes != rounded) continue;
+    if (had.routing != routing) continue;
     had.forward += counts.forward;
     had.input_grad += counts.input_grad;
     had.weight_grad += counts.weight_grad;
     return;
   }
-  list.push_back({kind, group, rounded, counts.forward, counts.input_grad, counts.weight_grad});
+  list.push_back(
+      {kind, group, rounded, counts.forward, counts.input_grad, counts.weight_grad, routing});
 }
 
 // Around products on gathered rows, of `first` bytes before and `last` bytes behind them; of the
@@ -93,9 +99,15 @@ void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerC
                           const LanguageForm& form, const RankSizes& sizes) {
   const RankExperts experts = rank_experts(config, form, sizes);
   if (sizes.expert > 1) {
-    const double rows = experts.permuted_tokens * experts.chosen * experts.imbalance;
+    const double elements =
+        experts.permuted_tokens * experts.chosen * experts.imbalance * sizes.hidden;
+    TokenRouting routing = routing_of(config, form);
     add_collective(list, CollectiveKind::all_to_all, Dimension::expert,
-                   sizes.bytes(rows * sizes.hidden), {2, 2, 0});
+                   form.narrow_dispatch ? narrow_bytes * elements : sizes.bytes(elements),
+                   {1, 1, 0}, routing);
+    routing.combine = !routing.dispatcher.empty();
+    add_collective(list, CollectiveKind::all_to_all, Dimension::expert, sizes.bytes(elements),
+                   {1, 1, 0}, routing);
   }
   if (form.sharding.folded()) {
     const double bytes = sizes.bytes(experts.routed_rows * sizes.hidden);

@@ -74,16 +74,22 @@ std::int64_t* size_called(TransformerConfig& config, const std::string& key) {
   return nullptr;
 }
 
-bool set_expert_option(TransformerConfig& config, const std::string& key,
-                       const std::string& value) {
+bool set_expert_option(TransformerConfig& config, const std::string& key, const std::string& value,
+                       const std::vector<std::string>& given) {
+  const auto free = [&](const char* other) {
+    return std::find(given.begin(), given.end(), other) == given.end();
+  };
   std::int64_t Experts::*size = nullptr;
   if (key == "experts") size = &Experts::count;
   if (key == "topk") size = &Experts::chosen;
   if (key == "expert_ffn") size = &Experts::ffn;
   if (key == "shared_ffn") size = &Experts::shared_ffn;
   if (key == "dense_blocks") size = &Experts::dense_blocks;
+  if (key == "expert_groups") size = &Experts::groups;
+  if (key == "topk_groups") size = &Experts::chosen_groups;
   if (size == nullptr) return false;
-  const std::int64_t least = key == "topk" || key == "expert_ffn" ? 1 : 0;
+  const bool may_be_none = key == "experts" || key == "shared_ffn" || key == "dense_blocks";
+  const std::int64_t least = may_be_none ? 0 : 1;
   const std::int64_t number = whole_number(key, value, most_of_any_size, least);
   if (key == "experts" && number == 0) {
     config.experts.reset();
@@ -91,6 +97,10 @@ bool set_expert_option(TransformerConfig& config, const std::string& key,
   }
   if (!config.experts) config.experts.emplace();
   (*config.experts).*size = number;
+  // Groups are of the experts that a model is published with.
+  if (key == "experts" && free("expert_groups") && free("topk_groups")) {
+    config.experts->groups = config.experts->chosen_groups = 1;
+  }
   if (key == "shared_ffn" && number == 0) config.experts->shared_gate = false;
   return true;
 }
@@ -125,9 +135,10 @@ bool set_form(TransformerConfig& config, const std::string& key, const std::stri
 }  // namespace
 
 std::vector<std::string> transformer_options() {
-  return {"layers",  "hidden", "heads",      "kv_heads",   "head_width",  "ffn",       "gated",
-          "vocab",   "tied",   "norm",       "qkv_bias",   "bias",        "positions", "window",
-          "experts", "topk",   "expert_ffn", "shared_ffn", "dense_blocks"};
+  return {"layers",       "hidden",        "heads",      "kv_heads", "head_width", "ffn",
+          "gated",        "vocab",         "tied",       "norm",     "qkv_bias",   "bias",
+          "positions",    "window",        "experts",    "topk",     "expert_ffn", "shared_ffn",
+          "dense_blocks", "expert_groups", "topk_groups"};
 }
 
 bool set_option(TransformerConfig& config, const std::string& key, const std::string& value,
@@ -142,7 +153,8 @@ bool set_option(TransformerConfig& config, const std::string& key, const std::st
   forget_followers(changed, key, given);
   if (std::int64_t* const size = size_called(changed, key)) {
     *size = whole_number(key, value, most_of_any_size);
-  } else if (!set_expert_option(changed, key, value) && !set_form(changed, key, value, given)) {
+  } else if (!set_expert_option(changed, key, value, given) &&
+             !set_form(changed, key, value, given)) {
     return false;
   }
   config = std::move(changed);

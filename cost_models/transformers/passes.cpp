@@ -32,15 +32,14 @@ BlockTraffic block_traffic(const LanguageForm& form) {
   return form.fused ? compiled(mask, form.dropout) : megatron(mask);
 }
 
-Kernel product(std::string_view name, double rows, double columns, double inner, double count) {
+Kernel product(std::string_view name, double rows, double columns, double inner) {
   Kernel kernel;
   kernel.name = name;
   kernel.kind = KernelKind::gemm;
-  kernel.count = count;
   kernel.rows = rows;
   kernel.columns = columns;
   kernel.inner = inner;
-  kernel.flops = 2 * count * rows * columns * inner;
+  kernel.flops = 2 * rows * columns * inner;
   return kernel;
 }
 
@@ -53,10 +52,28 @@ Kernel elementwise(std::string_view name, double bytes) {
 }
 
 void add_linear(LayerKernels& passes, std::string_view name, double rows, double columns,
-                double inner, double count) {
-  passes.forward.push_back(product(name, rows, columns, inner, count));
-  passes.input_grad.push_back(product(name, rows, inner, columns, count));
-  passes.weight_grad.push_back(product(name, rows, columns, inner, count));
+                double inner) {
+  passes.forward.push_back(product(name, rows, columns, inner));
+  passes.input_grad.push_back(product(name, rows, inner, columns));
+  passes.weight_grad.push_back(product(name, rows, columns, inner));
+}
+
+// Weights are read, and gradients read and written where they are added up (Megatron-LM's
+// gradient_accumulation_fusion).
+void add_grouped(LayerKernels& passes, std::string_view name, const RankSizes& sizes, double rows,
+                 double columns, double inner, double count) {
+  const double weights = count * columns * inner;
+  const auto grouped = [&](double n, double k, double element_bytes) {
+    Kernel kernel = product(name, rows, n, k);
+    kernel.kind = KernelKind::grouped;
+    kernel.count = count;
+    kernel.flops *= count;
+    kernel.bytes = element_bytes * weights;
+    return kernel;
+  };
+  passes.forward.push_back(grouped(columns, inner, sizes.product_bytes));
+  passes.input_grad.push_back(grouped(inner, columns, sizes.product_bytes));
+  passes.weight_grad.push_back(grouped(columns, inner, 2 * sizes.main_gradient_bytes));
 }
 
 void add_elementwise(LayerKernels& passes, std::string_view name, double bytes,

@@ -45,12 +45,15 @@ BlockTraffic block_traffic(const LanguageForm& form);
 
 /// Appends the forward's kernel, and those of I and W, to the passes. `bytes`: of the tensor.
 void add_linear(LayerKernels& passes, std::string_view name, double rows, double columns,
-                double inner, double count = 1);
+                double inner);
 void add_elementwise(LayerKernels& passes, std::string_view name, double bytes,
                      const TensorPasses& tensors);
+/// As add_linear(), of `count` matrices side by side, each on `rows` rows.
+void add_grouped(LayerKernels& passes, std::string_view name, const RankSizes& sizes, double rows,
+                 double columns, double inner, double count);
 
 /// A kernel by itself.
-Kernel product(std::string_view name, double rows, double columns, double inner, double count = 1);
+Kernel product(std::string_view name, double rows, double columns, double inner);
 Kernel elementwise(std::string_view name, double bytes);
 
 /// From the normed hidden state to the output of the projection.

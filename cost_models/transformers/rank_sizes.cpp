@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cost_models/network/dispatch.hpp"
+
 namespace stageline {
 namespace {
 
@@ -24,6 +26,8 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   sizes.norm_tokens = sizes.sequence ? sizes.tokens / sizes.tensor : sizes.tokens;
   sizes.hidden = real(config.hidden);
   sizes.element_bytes = form.element_bytes;
+  sizes.product_bytes = form.product_bytes > 0 ? form.product_bytes : form.element_bytes;
+  sizes.main_gradient_bytes = form.main_gradient_bytes;
   sizes.heads = real(config.heads) / sizes.tensor;
   if (config.latent) {
     sizes.key_heads = sizes.heads;
@@ -41,7 +45,18 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
 }
 
 double expert_imbalance(const LanguageForm& form) {
-  return form.sharding.expert > 1 ? form.imbalance : 1;
+  const double load = form.sharding.expert > 1 ? form.imbalance : 1;
+  return form.capacity > 0 ? std::min(load, form.capacity) : load;
+}
+
+TokenRouting routing_of(const TransformerConfig& config, const LanguageForm& form) {
+  TokenRouting routing;
+  if (form.dispatcher.empty()) return routing;
+  routing.dispatcher = form.dispatcher;
+  routing.chosen = static_cast<int>(config.experts->chosen);
+  routing.groups = static_cast<int>(config.experts->groups);
+  routing.chosen_groups = static_cast<int>(config.experts->chosen_groups);
+  return routing;
 }
 
 RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& form,
@@ -56,6 +71,12 @@ RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& fo
   experts.permuted_tokens = sizes.dispatches() ? sizes.norm_tokens : sizes.tokens;
   experts.routed_rows = sizes.tokens * experts.chosen * experts.imbalance;
   if (form.sharding.folded()) experts.routed_rows *= sizes.expert_tensor / sizes.tensor;
+  // Remainders of an expert's rows are evenly spread.
+  experts.padded_rows = experts.routed_rows / experts.local + (form.expert_padding - 1) / 2.0;
+  if (!form.dispatcher.empty() && form.sharding.expert > 1) {
+    const double copies = sizes.expert * chance_of_part(routing_of(config, form), sizes.expert);
+    experts.received = experts.routed_rows * copies / experts.chosen;
+  }
   return experts;
 }
 

@@ -37,13 +37,15 @@ struct RankSizes {
   double expert = 1;
   double expert_tensor = 1;
   bool sequence = false;
-  double heads = 0;          // on this rank
-  double key_heads = 0;      // on this rank: heads for keys and values
-  double key_width = 0;      // of a head's query and key
-  double value_width = 0;    // of a head's value
-  double ffn = 0;            // of a dense MLP, on this rank
-  double padded_vocab = 0;   // on this rank
-  double element_bytes = 2;  // of an activation and its gradient
+  double heads = 0;                // on this rank
+  double key_heads = 0;            // on this rank: heads for keys and values
+  double key_width = 0;            // of a head's query and key
+  double value_width = 0;          // of a head's value
+  double ffn = 0;                  // of a dense MLP, on this rank
+  double padded_vocab = 0;         // on this rank
+  double element_bytes = 2;        // of an activation and its gradient
+  double product_bytes = 2;        // of an operand of a product
+  double main_gradient_bytes = 4;  // of a weight's gradient
 
   /// Whether a rank sends tokens of its part of the sequence to the experts of others: else its
   /// tensor-parallel group has all experts, and gathers the tokens before they are routed.
@@ -61,9 +63,13 @@ struct RankSizes {
 };
 RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form);
 
-/// Tokens of the most loaded rank's experts over the mean; 1 where one rank has all experts, for
-/// then its load is the mean.
+/// Rows that the most loaded rank's experts take over the mean, at most the form's capacity; the
+/// mean's where one rank has all experts.
 double expert_imbalance(const LanguageForm& form);
+
+/// How the form's dispatcher routes tokens of a model with experts, on their way there; without
+/// one, nothing is said.
+TokenRouting routing_of(const TransformerConfig& config, const LanguageForm& form);
 
 /// Experts of one rank.
 struct RankExperts {
@@ -75,6 +81,8 @@ struct RankExperts {
   double imbalance = 1;        // expert_imbalance()
   double permuted_tokens = 0;  // tokens that this rank sorts by expert before they are sent
   double routed_rows = 0;      // rows that its experts work on, one a token and chosen expert
+  double padded_rows = 0;      // those of one expert, with its padding in the mean
+  double received = 0;         // copies of tokens that a dispatcher brings; 0: rows come one by one
 };
 /// `config` has experts.
 RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& form,

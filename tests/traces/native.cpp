@@ -296,6 +296,37 @@ TEST_CASE("the layers of one rank state their degrees and collectives") {
   CHECK(read_trace(folded, "t") == std::vector<Model>{model});
 }
 
+TEST_CASE("an all-to-all by a dispatcher states how it routes tokens") {
+  Model model = uniform_model("layers=1,batch=4");
+  model.sharding.expert = 64;
+  const auto exchange = [](const TokenRouting& routing) {
+    return LayerCollective{
+        CollectiveKind::all_to_all, Dimension::expert, Bytes{64}, 1, 1, 0, routing};
+  };
+  model.layers[0].collectives = {exchange({"deepep", false, 8, 8, 4}),
+                                 exchange({"deepep", true, 8, 8, 4}), exchange({})};
+  const std::string text = write_trace({model});
+  CAPTURE(text);
+  CHECK(contains(text,
+                 "\"input_grad\": 1, \"routing\": {\"dispatcher\": \"deepep\", \"combine\": "
+                 "true, \"chosen\": 8, \"groups\": 8, \"chosen_groups\": 4}}"));
+  CHECK(read_trace(text, "t") == std::vector<Model>{model});
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    std::string other = text;
+    other.replace(other.find(from), from.size(), to);
+    try {
+      read_trace(other, "t");
+    } catch (const TraceError& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  CHECK(contains(refused("\"chosen_groups\": 4", "\"chosen_groups\": 9"),
+                 "a token's experts are in at most all 8 groups, not in 9"));
+  CHECK(contains(refused("\"group\": \"ep\"", "\"group\": \"tp\""),
+                 "tokens are routed by an all-to-all of \"ep\" alone"));
+}
+
 TEST_CASE("a language model counts tokens, parameters and FLOPs") {
   Model model = uniform_model("layers=2,batch=4");
   for (const char* const key : {"tokens", "peak_flops", "expert_parameters", "forward_flops"}) {

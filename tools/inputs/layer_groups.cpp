@@ -13,10 +13,11 @@ namespace {
 
 void add_collectives(Layer& group, const Layer& layer) {
   for (const LayerCollective& more : layer.collectives) {
-    const auto same = std::find_if(
-        group.collectives.begin(), group.collectives.end(), [&](const LayerCollective& one) {
-          return one.kind == more.kind && one.group == more.group && one.bytes == more.bytes;
-        });
+    const auto same = std::find_if(group.collectives.begin(), group.collectives.end(),
+                                   [&](const LayerCollective& one) {
+                                     return one.kind == more.kind && one.group == more.group &&
+                                            one.bytes == more.bytes && one.routing == more.routing;
+                                   });
     if (same == group.collectives.end()) {
       group.collectives.push_back(more);
       continue;

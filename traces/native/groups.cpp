@@ -48,9 +48,52 @@ constexpr std::array<CountField, 3> count_fields{{{"forward", &LayerCollective::
                                                   {"input_grad", &LayerCollective::input_grad},
                                                   {"weight_grad", &LayerCollective::weight_grad}}};
 
+struct RoutingField {
+  const char* key;
+  int TokenRouting::*member;
+};
+constexpr std::array<RoutingField, 3> routing_fields{
+    {{"chosen", &TokenRouting::chosen},
+     {"groups", &TokenRouting::groups},
+     {"chosen_groups", &TokenRouting::chosen_groups}}};
+constexpr std::int64_t most_experts = 1 << 16;
+
+TokenRouting read_routing(const JsonNode& node, const LayerCollective& collective) {
+  if (collective.kind != CollectiveKind::all_to_all || collective.group != Dimension::expert) {
+    node.refuse("tokens are routed by an all-to-all of \"ep\" alone");
+  }
+  node.check_keys({"dispatcher"}, {"combine", "chosen", "groups", "chosen_groups"});
+  TokenRouting routing;
+  routing.dispatcher = node.at("dispatcher").text();
+  if (routing.dispatcher.empty()) {
+    node.at("dispatcher").refuse("a dispatcher has a name; without one, leave \"routing\" out");
+  }
+  if (const auto found = node.find("combine")) routing.combine = found->boolean();
+  for (const RoutingField& field : routing_fields) {
+    if (const auto found = node.find(field.key)) {
+      routing.*field.member = static_cast<int>(found->whole(1, most_experts));
+    }
+  }
+  if (routing.chosen_groups > routing.groups) {
+    node.refuse(fmt::format("a token's experts are in at most all {} groups, not in {}",
+                            routing.groups, routing.chosen_groups));
+  }
+  return routing;
+}
+
+std::string routing_text(const TokenRouting& routing) {
+  std::string text = fmt::format("{{\"dispatcher\": {}", in_quotes(routing.dispatcher));
+  if (routing.combine) text += ", \"combine\": true";
+  for (const RoutingField& field : routing_fields) {
+    const int number = routing.*field.member;
+    if (number != 1) text += fmt::format(", \"{}\": {}", field.key, number);
+  }
+  return text + "}";
+}
+
 // At every batch size.
 std::vector<LayerCollective> read_collective(const JsonNode& node, const TraceSizes& batches) {
-  node.check_keys({"kind", "group", "bytes"}, {"forward", "input_grad", "weight_grad"});
+  node.check_keys({"kind", "group", "bytes"}, {"forward", "input_grad", "weight_grad", "routing"});
   LayerCollective common;
   common.kind = called(node.at("kind"), "a collective", all_collective_kinds);
   common.group =
@@ -62,6 +105,7 @@ std::vector<LayerCollective> read_collective(const JsonNode& node, const TraceSi
     }
     any = any || common.*field.member > 0;
   }
+  if (const auto found = node.find("routing")) common.routing = read_routing(*found, common);
   if (!any) {
     node.refuse(
         "a collective is part of F, I or W: forward, input_grad or weight_grad must be "
@@ -140,6 +184,9 @@ std::string collectives_text(const std::vector<const std::vector<LayerCollective
     for (const CountField& field : count_fields) {
       const int count = first[c].*field.member;
       if (count > 0) list += fmt::format(", \"{}\": {}", field.key, count);
+    }
+    if (!first[c].routing.dispatcher.empty()) {
+      list += fmt::format(", \"routing\": {}", routing_text(first[c].routing));
     }
     list += "}";
   }

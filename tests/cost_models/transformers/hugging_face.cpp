@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cost_models/transformers/config.hpp"
@@ -276,6 +277,22 @@ TEST_CASE("modules that predict further tokens are counted, and no layers") {
   CHECK(refusal(patched(deepseek_v3_json, R"({"num_nextn_predict_layers": -1})")) ==
         "a/config.json at /num_nextn_predict_layers: num_nextn_predict_layers must be a whole "
         "number from 0 to 16777216, not -1");
+}
+
+TEST_CASE("groups that limit the routing are read where the model's method has them") {
+  const auto groups = [](const std::string& json) {
+    const Experts experts = *read(json).experts;
+    return std::pair(experts.groups, experts.chosen_groups);
+  };
+  CHECK(groups(deepseek_v3_json) == std::pair<std::int64_t, std::int64_t>(8, 4));
+  CHECK(groups(patched(deepseek_v3_json, R"({"n_group": 4, "topk_group": 2})")) ==
+        std::pair<std::int64_t, std::int64_t>(4, 2));
+  CHECK(groups(patched(deepseek_v2_lite_json, R"({"n_group": 8, "topk_group": 3})")) ==
+        std::pair<std::int64_t, std::int64_t>(1, 1));
+  CHECK(groups(
+            patched(deepseek_v2_lite_json,
+                    R"({"n_group": 8, "topk_group": 3, "topk_method": "group_limited_greedy"})")) ==
+        std::pair<std::int64_t, std::int64_t>(8, 3));
 }
 
 TEST_CASE("keys with defaults may be missing") {

@@ -22,7 +22,8 @@ double flops(const std::vector<Kernel>& kernels) {
 double product_flops(const std::vector<Kernel>& kernels) {
   double sum = 0;
   for (const Kernel& kernel : kernels) {
-    if (kernel.kind == KernelKind::gemm) sum += kernel.flops;
+    const bool product = kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::grouped;
+    if (product) sum += kernel.flops;
   }
   return sum;
 }

@@ -123,6 +123,34 @@ TEST_CASE("expert parallelism: two all-to-alls of the chosen rows forward, two b
   CHECK(block_collectives(deepseek_config(), form, 3).front().kind == CollectiveKind::all_to_all);
 }
 
+TEST_CASE(
+    "a dispatcher takes the rows there and back, by the experts of a token and their groups") {
+  LanguageForm form = divided_form(1, 1);
+  form.sharding.expert = 64;
+  form.dispatcher = "hybridep";
+  TransformerConfig config = deepseek_config();
+  config.experts->groups = 8;
+  config.experts->chosen_groups = 4;
+  const Bytes rows{2 * 4096 * 8 * 7168};
+  const TokenRouting there{"hybridep", false, 8, 8, 4};
+  const TokenRouting back{"hybridep", true, 8, 8, 4};
+  CHECK(block_collectives(config, form, 3) ==
+        Collectives{{CollectiveKind::all_to_all, Dimension::expert, rows, 1, 1, 0, there},
+                    {CollectiveKind::all_to_all, Dimension::expert, rows, 1, 1, 0, back}});
+  // 8 bits and a scale of 4 bytes for 128 of them; back in 16 bits.
+  form.narrow_dispatch = true;
+  const Bytes narrow{rows.count / 2 / 128 * (128 + 4)};
+  CHECK(block_collectives(config, form, 3) ==
+        Collectives{{CollectiveKind::all_to_all, Dimension::expert, narrow, 1, 1, 0, there},
+                    {CollectiveKind::all_to_all, Dimension::expert, rows, 1, 1, 0, back}});
+  form.dispatcher = "";
+  CHECK(block_collectives(config, form, 3) ==
+        Collectives{{CollectiveKind::all_to_all, Dimension::expert, narrow, 1, 1, 0},
+                    {CollectiveKind::all_to_all, Dimension::expert, rows, 1, 1, 0}});
+  form.sharding.expert = 1;
+  CHECK(block_collectives(config, form, 3).empty());
+}
+
 TEST_CASE("sequence-parallel ranks send their rows and gather those of the group") {
   LanguageForm form = divided_form(1, 4, true);
   form.sharding.expert = 2;

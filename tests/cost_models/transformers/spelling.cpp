@@ -270,6 +270,47 @@ TEST_CASE("imbalance counts among expert-parallel ranks alone, in times and byte
   CHECK(uneven.backward_workspace.count == 2 * even.backward_workspace.count);
 }
 
+TEST_CASE("options of experts arrive, and say what they assume or leave out") {
+  const auto notes = [](const std::string& options) {
+    return fmt::format(
+        "{}", fmt::join(priced("model:deepseek-v3@h100" + options).provenance.notes, "\n"));
+  };
+  const std::string plain = "model:deepseek-v3@h100,ep=64";
+  for (const char* const word : {"dispatch=deepep", "dispatch=hybridep", "dispatch_bits=8",
+                                 "capacity=0.9", "expert_padding=128", "main_gradients=bf16",
+                                 "dispatch=deepep,expert_groups=1,topk_groups=1"}) {
+    CAPTURE(word);
+    CHECK(priced(plain + "," + word).layers != priced(plain).layers);
+  }
+  CHECK(priced(plain + ",dispatch=nccl,dispatch_bits=16,expert_padding=1,main_gradients=fp32") ==
+        priced(plain));
+  CHECK(has(notes(",ep=64,dispatch=deepep"),
+            "DeepEP sends a token once to each machine that has "
+            "experts for it: experts are chosen evenly, in 4 of 8 "
+            "groups, "));
+  CHECK(has(notes(",dispatch=deepep"),
+            "dispatch has no effect without expert-parallel ranks (--ep)"));
+  CHECK(has(notes(",ep=8,capacity=1.25"), "capacity 1.25 drops no tokens"));
+  CHECK(has(notes(",ep=8,capacity=1.25,imbalance=2"), "the most loaded rank drops 37.5 % of its"));
+  CHECK(has(notes(",capacity=0.5"), "the most loaded rank drops 50 % of its"));
+  CHECK(has(notes(",expert_padding=16"), "padded to a multiple of 16: 7.5 more in the mean"));
+  CHECK(has(notes(",ep=8,dispatch_bits=8"), "in 8 bits, a scale for 128 of them"));
+  CHECK(refusal(plain + ",dispatch=hybrid") ==
+        "dispatch is one of nccl, deepep, hybridep (not \"hybrid\" (did you mean \"hybridep\"?))");
+  CHECK(refusal(plain + ",dispatch_bits=4") == "dispatch_bits is 8 or 16, not 4");
+  CHECK(refusal(plain + ",main_gradients=fp8") == "main_gradients is bf16 or fp32, not fp8");
+  CHECK(refusal(plain + ",capacity=0") ==
+        "capacity must be a number above 0 and up to 1024, not 0");
+  CHECK(refusal(plain + ",expert_groups=7") ==
+        "deepseek-v3: experts must be a multiple of expert_groups, and 256 is not one of 7");
+  CHECK(refusal(plain + ",expert_groups=256") ==
+        "deepseek-v3: a token's 8 experts are in 4 of 256 groups, which have only 4; give more "
+        "topk_groups");
+  CHECK(has(refusal(plain + ",topk_groups=9"), "topk_groups must be from 1 to 8, and it is 9"));
+  // Groups are of the experts that it is published with.
+  CHECK(priced("model:deepseek-v3@h100,ep=4,experts=252").layers.size() == 63);
+}
+
 TEST_CASE("FLOPs beyond 64 bits are refused") {
   CHECK(has(refusal("model:transformer@h100,layers=1,hidden=8192,heads=64,seq=16777216"),
             "layer \"block.0\" takes 9.25e+18 FLOPs; at most 4.61e+18 are counted"));
