@@ -108,8 +108,17 @@ Model in_proportion(const std::vector<Model>& measured, int batch) {
     for (const auto field : microbatch_flops) {
       layer.*field = to_flops(static_cast<double>(layer.*field) * factor, layer.name);
     }
-    for (LayerCollective& collective : layer.collectives) {
-      collective.bytes = to_bytes(static_cast<double>(collective.bytes.count) * factor, layer.name);
+    const auto enlarge = [&](std::vector<LayerCollective>& collectives) {
+      for (LayerCollective& one : collectives) {
+        one.bytes = to_bytes(static_cast<double>(one.bytes.count) * factor, layer.name);
+      }
+    };
+    enlarge(layer.collectives);
+    for (LayerModule& module : layer.modules) {
+      module.forward = to_time(static_cast<double>(module.forward.count()) * factor, layer.name);
+      module.stash = to_bytes(static_cast<double>(module.stash.count) * factor, layer.name);
+      module.flops = to_flops(static_cast<double>(module.flops) * factor, layer.name);
+      enlarge(module.collectives);
     }
     keep_sum(measured, i, layer);
   }
@@ -195,6 +204,7 @@ Model fitted(const std::vector<Model>& measured, const LineFit& fit, int batch) 
           collect(measured, [&](const Model& m) { return m.layers[i].collectives[c].bytes.count; });
       layer.collectives[c].bytes = to_bytes(fit(y, batch), layer.name);
     }
+    layer.modules.clear();  // traces of several sizes have none
     for (const auto field : update_times) {
       const auto y =
           collect(measured, [&](const Model& m) { return (m.layers[i].*field).count(); });

@@ -1,94 +1,19 @@
-// Reads what a user asks to recompute or to offload, and decides it stage by stage.
+// Decides stage by stage what is recomputed or offloaded.
 #include "cost_models/recomputation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
-#include "sim/base/names.hpp"
-#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr std::string_view block_prefix = "every:";
-constexpr std::string_view layers_prefix = "layers:";
-constexpr std::string_view forms =
-    "none, selective, full or every:N, with @STAGES, @layers:LAYERS or for all";
-
-// The items between commas and semicolons, all of them.
-std::vector<std::string_view> items_of(std::string_view text) {
-  std::vector<std::string_view> items;
-  for (std::size_t end = text.find_first_of(",;"); end != std::string_view::npos;
-       end = text.find_first_of(",;")) {
-    items.push_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  items.push_back(text);
-  return items;
-}
-
-// `of`: "stages" or "layers".
-NumberRange parse_range(std::string_view text, std::string_view of, const std::string& what) {
-  std::string_view rest = text;
-  const std::optional<int> first = take_number<int>(rest);
-  if (first && *first >= 0) {
-    if (rest.empty()) return {*first, first};
-    if (rest == "-") return {*first, std::nullopt};
-    if (rest.front() == '-') {
-      const std::optional<int> last = parse_number<int>(rest.substr(1));
-      if (last && *last >= *first) return {*first, last};
-      if (last && *last >= 0) {
-        throw UsageError(
-            fmt::format("{}: the {} {} run backwards; write {}-{}", what, of, text, *last, *first));
-      }
-    }
-  }
-  throw UsageError(fmt::format(
-      "{}: {} are numbers from 0 and ranges, such as 0,2-3 or 4- (not \"{}\")", what, of, text));
-}
-
-StageRecomputation parse_way(std::string_view text, const std::string& what) {
-  if (text == "none") return {Rebuild::none, 1};
-  if (text == "selective") return {Rebuild::selective, 1};
-  if (text == "full") return {Rebuild::full, 1};
-  if (text.substr(0, block_prefix.size()) == block_prefix) {
-    const int every = parse_number<int>(text.substr(block_prefix.size())).value_or(0);
-    if (every >= 1) return {Rebuild::every, every};
-    throw UsageError(fmt::format(
-        "{}: {}: N of every:N is a whole number of layers from 1, those of a block", what, text));
-  }
-  throw UsageError(
-      fmt::format("{} is {} (not \"{}\"{})", what, forms, text,
-                  did_you_mean(std::string(text), {"none", "selective", "full", "every:1"})));
-}
-
-bool is_layers(std::string_view text) {
-  return text.substr(0, layers_prefix.size()) == layers_prefix;
-}
-
-// One more, behind a comma.
-void add_range(std::string_view text, Recomputation::Part& part, const std::string& what) {
-  const bool of_layers = !part.layers.empty();
-  (of_layers ? part.layers : part.stages)
-      .push_back(parse_range(text, of_layers ? "layers" : "stages", what));
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// "0,2-3,5-"
-std::string print_ranges(const std::vector<NumberRange>& ranges) {
-  std::string text;
-  for (const NumberRange& range : ranges) {
-    text += fmt::format("{}{}", text.empty() ? "" : ",", range.first);
-    if (!range.last) text += "-";
-    if (range.last.value_or(range.first) != range.first) text += fmt::format("-{}", *range.last);
-  }
-  return text;
-}
+constexpr std::string_view core_attention = "core_attn";
 
 // Calls each(number) for the stages or layers ("stage" or "layer") of the ranges, of so many.
 template <class Each>
@@ -108,6 +33,7 @@ void for_numbers(const std::vector<NumberRange>& ranges, std::string_view one, i
 struct LayerAsked {
   Rebuild rebuild = Rebuild::none;
   int every = 1;
+  std::vector<std::string> modules{};
   friend bool operator==(const LayerAsked&, const LayerAsked&) = default;
 };
 
@@ -126,12 +52,119 @@ void for_layers(const Recomputation& asked, const Partition& partition, Each&& e
   }
 }
 
-std::vector<LayerAsked> by_layer(const Recomputation& asked, const Partition& partition) {
-  std::vector<LayerAsked> layers(partition.stage_of.size());
-  for_layers(asked, partition, [&](int l, const StageRecomputation& how) {
-    nth(layers, l) = {how.rebuild, how.every};
+// By layer, the layers of the block of a transformer that it begins: from one of kind attention to
+// one of kind mlp or moe, or one of kind block; 0: it begins none. Of a model without such layers
+// each layer is one.
+std::vector<int> lengths_of_blocks(const Model& model) {
+  std::vector<int> lengths(model.layers.size());
+  bool any = false;
+  std::size_t begin = lengths.size();  // none
+  for (std::size_t l = 0; l < lengths.size(); ++l) {
+    const std::string& kind = model.layers[l].kind;
+    if (kind == "attention" || kind == "block") begin = l;
+    if (begin == lengths.size() || (kind != "mlp" && kind != "moe" && kind != "block")) continue;
+    lengths[begin] = static_cast<int>(l - begin) + 1;
+    begin = lengths.size();
+    any = true;
+  }
+  if (!any) std::fill(lengths.begin(), lengths.end(), 1);
+  return lengths;
+}
+
+// Leaves alone all but the first blocks of each stage that the part names.
+void leave_later_blocks(const Recomputation::Part& part, const Model& model,
+                        const Partition& partition, std::vector<LayerAsked>& layers) {
+  const std::vector<int> lengths = lengths_of_blocks(model);
+  std::vector<int> found(as_size(partition.stages));  // blocks so far
+  const Recomputation alone{{part}, std::nullopt};
+  std::size_t end = 0;  // of the last block that is taken
+  for_layers(alone, partition, [&](int l, const StageRecomputation&) {
+    const std::size_t at = as_size(l);
+    if (at < end) return;
+    LayerAsked& layer = layers[at];
+    layer = {};
+    const int length = lengths[at];
+    if (length == 0 || nth(found, partition.stage_of[at]) >= part.first_blocks) return;
+    ++nth(found, partition.stage_of[at]);
+    end = std::min(at + as_size(length), layers.size());
+    for (std::size_t inside = at; inside < end; ++inside) {
+      layers[inside] = {Rebuild::every, length, {}};
+    }
   });
+}
+
+std::vector<LayerAsked> by_layer(const Recomputation& asked, const Model& model,
+                                 const Partition& partition) {
+  std::vector<LayerAsked> layers(partition.stage_of.size());
+  for (const Recomputation::Part& part : asked.parts) {
+    if (part.first_blocks > 0) {
+      leave_later_blocks(part, model, partition, layers);
+      continue;
+    }
+    for_layers({{part}, std::nullopt}, partition, [&](int l, const StageRecomputation& how) {
+      nth(layers, l) = {how.rebuild, how.every, how.modules};
+    });
+  }
   return layers;
+}
+
+bool has_module(const Layer& layer, std::string_view name) {
+  return std::any_of(layer.modules.begin(), layer.modules.end(),
+                     [&](const LayerModule& one) { return one.name == name; });
+}
+
+bool has_module(const Model& model, std::string_view name) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [&](const Layer& layer) { return has_module(layer, name); });
+}
+
+// "core_attn, layernorm and mlp"; "" where layers have none.
+std::string modules_in(const Model& model) {
+  std::vector<std::string> names;
+  for (const Layer& layer : model.layers) {
+    for (const LayerModule& one : layer.modules) {
+      if (one.name == ops_module) continue;
+      if (std::find(names.begin(), names.end(), one.name) == names.end()) names.push_back(one.name);
+    }
+  }
+  if (names.size() < 2) return fmt::format("{}", fmt::join(names, ""));
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} and {}", fmt::join(names, ", "), last);
+}
+
+std::string name_of(const Model& model) { return model.name.empty() ? "the model" : model.name; }
+
+void check_modules(const std::vector<std::string>& modules, const Model& model) {
+  for (const std::string& name : modules) {
+    if (has_module(model, name)) continue;
+    if (name == ops_module) {
+      throw UsageError(fmt::format(
+          "--recompute ops: no layer of {} says what torch's policy by ops rebuilds, which dense "
+          "language models by name do; take full, every:N or block:N",
+          name_of(model)));
+    }
+    const std::string known = modules_in(model);
+    throw UsageError(fmt::format("--recompute modules:{}: no layer of {} has that module; {}", name,
+                                 name_of(model),
+                                 known.empty() ? "they have none, so take full, every:N or block:N"
+                                               : fmt::format("they have {}", known)));
+  }
+}
+
+// Whether R makes anything of the layer again if it is asked so.
+bool says(const Layer& layer, const LayerAsked& asked) {
+  if (asked.modules.empty()) return layer.selective_stash > Bytes{};
+  return std::any_of(asked.modules.begin(), asked.modules.end(),
+                     [&](const std::string& name) { return has_module(layer, name); });
+}
+
+// Calls each(module) for those that are named.
+template <class Each>
+void for_modules(const Layer& layer, const std::vector<std::string>& names, Each&& each) {
+  for (const LayerModule& one : layer.modules) {
+    if (std::find(names.begin(), names.end(), one.name) != names.end()) each(one);
+  }
 }
 
 // The recomputation of a stage with these layers, in their order.
@@ -139,10 +172,13 @@ StageRecomputation of_stage(const std::vector<LayerAsked>& layers) {
   if (layers.empty()) return {};
   const LayerAsked& first = layers.front();
   const auto count = static_cast<int>(layers.size());
-  if (std::all_of(layers.begin(), layers.end(), [&](LayerAsked one) { return one == first; })) {
+  if (std::all_of(layers.begin(), layers.end(),
+                  [&](const LayerAsked& one) { return one == first; })) {
     const bool whole = first.rebuild == Rebuild::every && first.every >= count;
-    return whole ? StageRecomputation{Rebuild::full, 1}
-                 : StageRecomputation{first.rebuild, first.every};
+    StageRecomputation alike = whole ? StageRecomputation{Rebuild::full, 1}
+                                     : StageRecomputation{first.rebuild, first.every};
+    alike.modules = first.modules;
+    return alike;
   }
   StageRecomputation stage;
   int in_block = 0;  // layers so far
@@ -152,144 +188,45 @@ StageRecomputation of_stage(const std::vector<LayerAsked>& layers) {
                           (layers[i].rebuild == Rebuild::every && in_block < layers[i].every));
     in_block = goes_on ? in_block + 1 : 1;
     const Rebuild rebuild = layers[i].rebuild == Rebuild::full ? Rebuild::every : layers[i].rebuild;
-    stage.layers.push_back({rebuild, !goes_on});
+    stage.layers.push_back({rebuild, !goes_on, layers[i].modules});
     stage.rebuild = std::max(stage.rebuild, rebuild);
   }
-  const LayerRecomputation each{stage.rebuild, true};
+  const LayerRecomputation each{stage.rebuild, true, {}};
   const bool alike = std::all_of(stage.layers.begin(), stage.layers.end(),
-                                 [&](LayerRecomputation one) { return one == each; });
+                                 [&](const LayerRecomputation& one) { return one == each; });
   return alike ? StageRecomputation{stage.rebuild, 1} : stage;
 }
 
-bool is_in(const std::vector<NumberRange>& ranges, std::int64_t number) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const NumberRange& range) {
-    return range.first <= number && (!range.last || number <= *range.last);
-  });
-}
-
-// Whether the ranges hold all of `part`: the first of it, and what comes behind each of them.
-bool hold_all(const std::vector<NumberRange>& ranges, const NumberRange& part) {
-  if (!is_in(ranges, part.first)) return false;
-  return std::all_of(ranges.begin(), ranges.end(), [&](const NumberRange& range) {
-    if (!range.last) return true;
-    const bool behind = *range.last >= part.first && (!part.last || *range.last < *part.last);
-    return !behind || is_in(ranges, std::int64_t{*range.last} + 1);
-  });
-}
-
-// Whether later parts decide all that a part names, however the model is cut.
-bool is_overruled(const std::vector<Recomputation::Part>& parts, std::size_t at) {
-  std::vector<NumberRange> stages;
-  std::vector<NumberRange> layers;
-  for (std::size_t later = at + 1; later < parts.size(); ++later) {
-    if (parts[later].everywhere()) return true;
-    stages.insert(stages.end(), parts[later].stages.begin(), parts[later].stages.end());
-    layers.insert(layers.end(), parts[later].layers.begin(), parts[later].layers.end());
-  }
-  const auto& [how, own_stages, own_layers] = parts[at];
-  const auto held_by = [](const std::vector<NumberRange>& ranges) {
-    return [&ranges](const NumberRange& own) { return hold_all(ranges, own); };
-  };
-  if (!own_stages.empty()) {
-    return std::all_of(own_stages.begin(), own_stages.end(), held_by(stages));
-  }
-  if (!own_layers.empty()) {
-    return std::all_of(own_layers.begin(), own_layers.end(), held_by(layers));
-  }
-  return hold_all(stages, {0, std::nullopt}) || hold_all(layers, {0, std::nullopt});
-}
-
-void check_each_decides(const Recomputation& asked, const std::string& what) {
-  for (std::size_t i = 0; i < asked.parts.size(); ++i) {
-    if (!is_overruled(asked.parts, i)) continue;
-    const Recomputation rest{
-        {asked.parts.begin() + static_cast<std::ptrdiff_t>(i) + 1, asked.parts.end()},
-        std::nullopt};
-    throw UsageError(fmt::format(
-        "{}: \"{}\" decides nothing, since \"{}\" behind it names all of its stages, too; leave one of them out, or give each its own, as in full@0,none@1-",
-        what, print(Recomputation{{asked.parts[i]}, std::nullopt}), print(rest)));
-  }
-}
-
 }  // namespace
-
-Recomputation parse_recomputation(const std::string& text, const std::string& what) {
-  Recomputation asked;
-  for (const std::string_view item : items_of(text)) {
-    if (!item.empty() && is_digit(item.front()) && !asked.parts.empty() &&
-        !asked.parts.back().everywhere()) {
-      add_range(item, asked.parts.back(), what);
-      continue;
-    }
-    const std::size_t at = item.find('@');
-    Recomputation::Part part;
-    std::string_view where = at == std::string_view::npos ? "" : item.substr(at + 1);
-    if (is_layers(item)) {
-      part.how = {Rebuild::every, 1};
-      where = item;
-    } else {
-      part.how = parse_way(item.substr(0, at), what);
-    }
-    if (is_layers(where)) {
-      part.layers.push_back(parse_range(where.substr(layers_prefix.size()), "layers", what));
-    } else if (at != std::string_view::npos) {
-      part.stages.push_back(parse_range(where, "stages", what));
-    }
-    asked.parts.push_back(std::move(part));
-  }
-  check_each_decides(asked, what);
-  return asked;
-}
-
-std::string print(const Recomputation& asked) {
-  std::string text;
-  for (const Recomputation::Part& part : asked.parts) {
-    if (!text.empty()) text += ";";
-    switch (part.how.rebuild) {
-      case Rebuild::none:
-        text += "none";
-        break;
-      case Rebuild::selective:
-        text += "selective";
-        break;
-      case Rebuild::every:
-        text += fmt::format("{}{}", block_prefix, part.how.every);
-        break;
-      case Rebuild::full:
-        text += "full";
-        break;
-    }
-    if (!part.stages.empty()) text += "@" + print_ranges(part.stages);
-    if (!part.layers.empty())
-      text += fmt::format("@{}{}", layers_prefix, print_ranges(part.layers));
-  }
-  return text.empty() ? "none" : text;
-}
-
-RecomputeStart parse_recompute_start(const std::string& text, const std::string& what) {
-  return one_of(all_recompute_starts, text, what);
-}
 
 std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model& model,
                                          const Partition& partition) {
   std::vector<StageRecomputation> stages;
   if (asked.parts.empty()) return stages;
-  const auto says = [](const Layer& layer) { return layer.selective_stash > Bytes{}; };
-  std::vector<LayerAsked> layers = by_layer(asked, partition);
-  const bool selective = std::any_of(layers.begin(), layers.end(), [](LayerAsked layer) {
-    return layer.rebuild == Rebuild::selective;
-  });
-  if (selective && std::none_of(model.layers.begin(), model.layers.end(), says)) {
-    throw UsageError(
-        fmt::format("--recompute selective: no layer of {} says what selective recomputation "
-                    "rebuilds (selective_stash_bytes); take full or every:N",
-                    model.name.empty() ? "the model" : model.name));
+  std::vector<LayerAsked> layers = by_layer(asked, model, partition);
+  const LayerAsked selective{Rebuild::selective, 1, {}};
+  if (std::find(layers.begin(), layers.end(), selective) != layers.end() &&
+      std::none_of(model.layers.begin(), model.layers.end(),
+                   [&](const Layer& layer) { return says(layer, selective); })) {
+    // A fused kernel keeps no scores; its forward runs again all the same, as in Megatron-Core.
+    if (!has_module(model, core_attention)) {
+      throw UsageError(
+          fmt::format("--recompute selective: no layer of {} says what selective recomputation "
+                      "rebuilds (selective_stash_bytes); take full or every:N",
+                      name_of(model)));
+    }
+    const LayerAsked core{Rebuild::selective, 1, {std::string(core_attention)}};
+    std::replace(layers.begin(), layers.end(), selective, core);
   }
+  for (const Recomputation::Part& part : asked.parts) check_modules(part.how.modules, model);
   std::vector<std::vector<LayerAsked>> of(as_size(partition.stages));
-  std::vector<bool> any(of.size());  // of its layers has a selective stash
+  std::vector<bool> any(of.size());  // of its layers says what is rebuilt selectively
   for (std::size_t l = 0; l < layers.size(); ++l) {
     nth(of, partition.stage_of[l]).push_back(layers[l]);
-    if (says(model.layers[l])) nth(any, partition.stage_of[l]) = true;
+    const bool modules = !layers[l].modules.empty();
+    if (says(model.layers[l], modules ? layers[l] : selective)) {
+      nth(any, partition.stage_of[l]) = true;
+    }
   }
   for (std::size_t s = 0; s < of.size(); ++s) {
     for (LayerAsked& layer : of[s]) {
@@ -312,34 +249,44 @@ std::vector<bool> kept_stages(const Recomputation& asked, const Partition& parti
   return stages;
 }
 
-Time rebuilding_time(const Layer& layer, Rebuild how) {
-  if (how == Rebuild::selective) return layer.selective_forward;
+Time whole_rebuilding_time(const Layer& layer) {
   return layer.recompute > Time{} ? layer.recompute : layer.forward;
 }
 
-Offloading parse_offloading(const std::string& text, const std::string& what) {
-  Offloading asked;
-  if (text == "none") {
-    asked.none = true;
-    return asked;
-  }
-  if (text == "all") {
-    asked.all = true;
-    return asked;
-  }
-  if (text.empty() || text.front() != '@') {
-    throw UsageError(fmt::format("{} is none, all or stages such as @0,2-3 (not \"{}\"{})", what,
-                                 text, did_you_mean(text, {"none", "all"})));
-  }
-  for (const std::string_view item : items_of(std::string_view(text).substr(1))) {
-    asked.stages.push_back(parse_range(item, "stages", what));
-  }
-  return asked;
+Time rebuilding_time(const Layer& layer, const StageRecomputation& stage, int place) {
+  if (stage.of_layer(place) != Rebuild::selective) return whole_rebuilding_time(layer);
+  const std::vector<std::string>& modules = stage.modules_of_layer(place);
+  if (modules.empty()) return layer.selective_forward;
+  Time time{};
+  for_modules(layer, modules, [&](const LayerModule& one) { time += one.forward; });
+  return time;
 }
 
-std::string print(const Offloading& asked) {
-  if (asked.all) return "all";
-  return asked.stages.empty() ? "none" : "@" + print_ranges(asked.stages);
+Bytes selective_stash(const Layer& layer, const StageRecomputation& stage, int place) {
+  if (stage.of_layer(place) != Rebuild::selective) return Bytes{};
+  const std::vector<std::string>& modules = stage.modules_of_layer(place);
+  if (modules.empty()) return layer.selective_stash;
+  Bytes bytes{};
+  for_modules(layer, modules, [&](const LayerModule& one) { bytes += one.stash; });
+  return std::min(bytes, layer.stash_input_grad + layer.stash_weight_grad);
+}
+
+std::int64_t selective_flops(const Layer& layer, const StageRecomputation& stage, int place) {
+  const std::vector<std::string>& modules = stage.modules_of_layer(place);
+  if (modules.empty()) return layer.selective_flops;
+  std::int64_t flops = 0;
+  for_modules(layer, modules, [&](const LayerModule& one) { flops += one.flops; });
+  return flops;
+}
+
+std::vector<LayerCollective> module_collectives(const Layer& layer, const StageRecomputation& stage,
+                                                int place) {
+  std::vector<LayerCollective> all;
+  if (stage.of_layer(place) != Rebuild::selective) return all;
+  for_modules(layer, stage.modules_of_layer(place), [&](const LayerModule& one) {
+    all.insert(all.end(), one.collectives.begin(), one.collectives.end());
+  });
+  return all;
 }
 
 std::vector<bool> by_stage(const Offloading& asked, int stages) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/model.hpp"
@@ -18,12 +19,13 @@ namespace stageline {
 /// forward of every block of so many layers, from the block's input, right before the block's
 /// backward (Megatron's `uniform` method with that number of layers). selective: of every layer the
 /// part that says so (attention's scores, softmax and dropout: Korthikanti et al. 2022, arXiv
-/// 2205.05198), right before the layer's backward.
+/// 2205.05198), or the modules that are named, right before the layer's backward.
 enum class Rebuild : std::uint8_t { none, selective, every, full };
 
 struct LayerRecomputation {
-  Rebuild rebuild = Rebuild::none;  // not full
-  bool begins_block = true;         // only layers with Rebuild::every continue one
+  Rebuild rebuild = Rebuild::none;     // not full
+  bool begins_block = true;            // only layers with Rebuild::every continue one
+  std::vector<std::string> modules{};  // with Rebuild::selective; empty: Layer::selective_stash
   friend bool operator==(const LayerRecomputation&, const LayerRecomputation&) = default;
 };
 
@@ -33,14 +35,23 @@ struct StageRecomputation {
   /// Where layers of the stage are treated differently, each of them in its order; `rebuild` is
   /// then the most that R makes of any. Empty: all are as `rebuild` says.
   std::vector<LayerRecomputation> layers{};
+  /// With Rebuild::selective, those of Layer::modules; empty: Layer::selective_stash.
+  std::vector<std::string> modules{};
   /// Whether the stash is there block by block, and not all of it at once.
   bool by_blocks() const { return rebuild == Rebuild::selective || rebuild == Rebuild::every; }
   /// What layer `place` of the stage rebuilds.
   Rebuild of_layer(int place) const {
     return layers.empty() ? rebuild : layers[static_cast<std::size_t>(place)].rebuild;
   }
+  const std::vector<std::string>& modules_of_layer(int place) const {
+    return layers.empty() ? modules : layers[static_cast<std::size_t>(place)].modules;
+  }
   friend bool operator==(const StageRecomputation&, const StageRecomputation&) = default;
 };
+
+/// The module that stands for torch's selective policy by ops (torchtitan's "op"): of a block it
+/// keeps every second product and the fused attention's output, and makes the rest again.
+inline constexpr std::string_view ops_module = "ops";
 
 /// Stages or layers from `first` to `last`, both included; without `last`, all from `first` on.
 struct NumberRange {
@@ -57,6 +68,9 @@ struct Recomputation {
     StageRecomputation how;
     std::vector<NumberRange> stages;    // empty, and no layers either: all
     std::vector<NumberRange> layers{};  // instead of stages
+    /// Megatron's `block` method: of each stage the first so many blocks, each by itself, and no
+    /// other layer; 0: all that is named. `how` is then every:1.
+    int first_blocks = 0;
     bool everywhere() const { return stages.empty() && layers.empty(); }
     friend bool operator==(const Part&, const Part&) = default;
   };
@@ -67,6 +81,8 @@ struct Recomputation {
 
 /// "full", "selective@2-", "every:2@0,2-3;full@1", "full@layers:3-7,9": parts joined by commas or
 /// semicolons, each with its stages, its layers or for all; "layers:3-7" is "every:1@layers:3-7".
+/// "modules:moe_act+layernorm" names modules, "ops" is the module ops_module, "block:2" the first
+/// two blocks of each stage.
 /// Throws UsageError, which begins with `what` ("--recompute"), also where a part decides nothing.
 Recomputation parse_recomputation(const std::string& text, const std::string& what);
 
@@ -77,8 +93,10 @@ std::string print(const Recomputation& asked);
 RecomputeStart parse_recompute_start(const std::string& text, const std::string& what);
 
 /// By stage of the cut; empty where nothing is asked. A block as long as its stage is
-/// Rebuild::full, and a stage or a layer without any selective stash is not recomputed selectively.
-/// Throws UsageError for a stage that the cut does not have, a layer that the model does not have,
+/// Rebuild::full, and a stage without any selective stash, or any of the modules that are named, is
+/// not recomputed selectively. Of layers without a selective stash that have a module "core_attn"
+/// (fused attention), selective recomputation rebuilds that. Throws UsageError for a stage that the
+/// cut does not have, a layer that the model does not have, a module that none of its layers has,
 /// and for selective recomputation of a model whose layers do not say what it rebuilds.
 std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model& model,
                                          const Partition& partition);
@@ -87,9 +105,18 @@ std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model
 /// recompute it either. Throws UsageError as by_stage().
 std::vector<bool> kept_stages(const Recomputation& asked, const Partition& partition);
 
-/// The time that R takes for a layer that it rebuilds so. If nothing is asked of a stage, R
-/// (by a schedule's own will) runs the whole forward.
-Time rebuilding_time(const Layer& layer, Rebuild how);
+/// The time that R takes for a layer of whose forward it repeats all.
+Time whole_rebuilding_time(const Layer& layer);
+
+/// What R does for the layer at `place` of a stage: its time without collectives, the part of the
+/// stash that it makes again if it is rebuilt selectively (else 0), and the FLOPs that it then
+/// repeats. If nothing is asked of a stage, R (by a schedule's own will) runs the whole forward.
+Time rebuilding_time(const Layer& layer, const StageRecomputation& stage, int place);
+Bytes selective_stash(const Layer& layer, const StageRecomputation& stage, int place);
+std::int64_t selective_flops(const Layer& layer, const StageRecomputation& stage, int place);
+/// The collectives of the modules that R repeats: `forward` of each.
+std::vector<LayerCollective> module_collectives(const Layer& layer, const StageRecomputation& stage,
+                                                int place);
 
 /// Whether R does anything for layer `place` of the stage, and whether it runs the layer's whole
 /// forward, with its collectives (attention's scores are computed without any).

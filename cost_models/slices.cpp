@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <vector>
 
 #include "cost_models/microbatch_fields.hpp"
 #include "sim/base/errors.hpp"
@@ -49,8 +50,15 @@ Model equal_share(Model model, int slices) {
     for (const auto field : microbatch_sizes)
       layer.*field = Bytes{share((layer.*field).count, slices)};
     for (const auto field : microbatch_flops) layer.*field = share(layer.*field, slices);
-    for (LayerCollective& collective : layer.collectives) {
-      collective.bytes = Bytes{share(collective.bytes.count, slices)};
+    const auto divide = [&](std::vector<LayerCollective>& collectives) {
+      for (LayerCollective& one : collectives) one.bytes = Bytes{share(one.bytes.count, slices)};
+    };
+    divide(layer.collectives);
+    for (LayerModule& module : layer.modules) {
+      module.forward = Time{share(module.forward.count(), slices)};
+      module.stash = Bytes{share(module.stash.count, slices)};
+      module.flops = share(module.flops, slices);
+      divide(module.collectives);
     }
   }
   model.input = Bytes{share(model.input.count, slices)};

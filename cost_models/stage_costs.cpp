@@ -48,7 +48,7 @@ void add_layer(StageCosts& sum, const Layer& layer, const StageRecomputation& re
   add_checked(sum.backward, layer.backward, stage, "backward times");
   add_checked(sum.update, layer.update, stage, "update times");
   if (is_rebuilt(recomputed, place)) {
-    add_checked(sum.recompute, rebuilding_time(layer, recomputed.of_layer(place)), stage,
+    add_checked(sum.recompute, rebuilding_time(layer, recomputed, place), stage,
                 "recomputation times");
   }
   add_checked(sum.weights, layer.weights, stage, "weights");

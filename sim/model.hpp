@@ -62,6 +62,16 @@ struct LayerCollective {
   friend bool operator==(const LayerCollective&, const LayerCollective&) = default;
 };
 
+/// A part of a layer's forward that recomputation may repeat alone, for one micro-batch.
+struct LayerModule {
+  std::string name;                            // as Megatron-Core calls it: "moe_act"
+  Time forward{};                              // that R takes for it, without collectives
+  Bytes stash{};                               // of the layer's, what R makes again
+  std::int64_t flops = 0;                      // of that R, as Layer::forward_flops; 0: unknown
+  std::vector<LayerCollective> collectives{};  // those that R repeats: `forward` of each
+  friend bool operator==(const LayerModule&, const LayerModule&) = default;
+};
+
 /// Times and bytes of one layer for one micro-batch of `Model::batch` samples; weights, gradients
 /// and optimizer state do not depend on the batch.
 struct Layer {
@@ -107,6 +117,7 @@ struct Layer {
   std::int64_t selective_flops = 0;  // unknown. Of what selective recomputation repeats
   std::int64_t expert_parameters = 0;  // of `parameters`: those of experts, which are divided among
                                        // the expert-parallel ranks already
+  std::vector<LayerModule> modules{};  // no two of a name; one may be part of another
 
   /// W where no device runs both it and the whole of I.
   Time weight_grad_alone() const {

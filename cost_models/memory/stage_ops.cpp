@@ -111,10 +111,9 @@ class StageOps {
     if (!recomputed_.by_blocks()) return;
     std::vector<Wide> kept(layers_.size());
     for (int place = 0; place < n; ++place) {
-      const bool scores = recomputed_.of_layer(place) == Rebuild::selective;
-      nth(kept, place) = in_block(place)
-                             ? data(place)
-                             : made(place) - (scores ? layer(place).selective_stash.count : 0);
+      nth(kept, place) =
+          in_block(place) ? data(place)
+                          : made(place) - selective_stash(layer(place), recomputed_, place).count;
     }
     Wide for_blocks = inputs_;
     for (const StageTensor& tensor : tensors_) {
@@ -203,7 +202,7 @@ class StageOps {
       while (begin > 0 && nth(block_end_, begin - 1) == end) --begin;
       for (int place = begin; place < end; ++place) {
         if (!in_block(place) && nth(rebuilt_, place) == 0) continue;
-        steps.add(place, rebuilding_time(layer(place), recomputed_.of_layer(place)),
+        steps.add(place, rebuilding_time(layer(place), recomputed_, place),
                   layer(place).forward_workspace, {});
       }
       end = begin;

@@ -101,6 +101,16 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
       add_times(nth(stage.blocking_by, collective.group), more);
       add_times(stage, more);
     }
+    if (rebuilt.empty()) continue;
+    for (const LayerCollective& collective :
+         module_collectives(model.layers[l], rebuilt[s], place)) {
+      BlockingTimes more;
+      more.recompute =
+          checked_product(blocking_time(collective, placement.stage[s]), collective.forward);
+      add_times(stage.blocking, more);
+      add_times(nth(stage.blocking_by, collective.group), more);
+      add_times(stage, more);
+    }
   }
 }
 

@@ -137,6 +137,13 @@ void hold_experts(HeldTensors& held, const TransformerConfig& config, const Lang
 
 }  // namespace
 
+double kept_by_experts(const TransformerConfig& config, const LanguageForm& form) {
+  const RankSizes sizes = rank_sizes(config, form);
+  HeldTensors held{.element_bytes = sizes.element_bytes};
+  hold_experts(held, config, form, sizes);
+  return held.kept;
+}
+
 KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& form,
                         std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, form);
@@ -167,14 +174,16 @@ KeptBytes kept_by_embedding(const TransformerConfig& config, const LanguageForm&
 }
 
 // The loss keeps its logits in fp32, whatever the number format (Megatron-LM: 4·s·b·h·(1 + V/h)
-// with the norm).
+// with the norm); a fused one their gradients in the number format.
 KeptBytes kept_by_head(const TransformerConfig& config, const LanguageForm& form) {
   const RankSizes sizes = rank_sizes(config, form);
   const double logits = sizes.tokens * sizes.padded_vocab;
   HeldTensors held{.element_bytes = sizes.element_bytes};
   hold_norm(held, sizes.norm_elements());
-  held.kept += single_bytes * logits;
-  held.product_writes(logits);
+  held.keep_for_product(form.predictions * sizes.norm_elements());
+  const double each = form.fused_loss ? sizes.element_bytes : single_bytes;
+  held.kept += (1 + form.predictions) * each * logits;
+  held.product_writes((1 + form.predictions) * logits);
   return split(held);
 }
 

@@ -27,7 +27,9 @@ struct LanguageForm {
   bool fused = false;  // norms, activations and adds each read and write their tensors once (as
                        // compiled); else as Megatron-LM of 2021 to 2023 does it
   bool dropout = false;
-  bool alignment = false;  // products with extents that are no multiples of 64 are slower
+  bool alignment = false;   // products with extents that are no multiples of 64 are slower
+  bool fused_loss = false;  // the loss overwrites its logits with their gradients; else in fp32
+  int predictions = 0;      // modules behind the blocks, each of which predicts one more token
   CudaGraphs graphs = CudaGraphs::none;
   double imbalance = 1;    // tokens of the most loaded rank's experts over the mean
   double capacity = 0;     // rows that experts take at most over the mean, others are dropped; 0:
@@ -110,7 +112,9 @@ double seconds(const Kernel& kernel, const KernelRates& rates, double peak_flops
 LayerKernels embedding_kernels(const TransformerConfig& config, const LanguageForm& form);
 LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& form,
                            std::int64_t block);
-/// The last norm, the logits and the loss.
+/// A block, behind the product of hidden state and embedding, and its last norm.
+LayerKernels prediction_kernels(const TransformerConfig& config, const LanguageForm& form);
+/// The last norm, the logits and the loss; logits and loss once more for each prediction.
 LayerKernels head_kernels(const TransformerConfig& config, const LanguageForm& form);
 
 /// Bytes that a block's forward keeps for its backward: for the input gradient alone and for the
@@ -126,14 +130,49 @@ struct KeptBytes {
 KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& form,
                         std::int64_t block);
 KeptBytes kept_by_embedding(const TransformerConfig& config, const LanguageForm& form);
+KeptBytes kept_by_prediction(const TransformerConfig& config, const LanguageForm& form);
 KeptBytes kept_by_head(const TransformerConfig& config, const LanguageForm& form);
+
+/// Bytes of a block that has experts that its router and experts keep, shared ones too: all but
+/// their input.
+double kept_by_experts(const TransformerConfig& config, const LanguageForm& form);
 
 /// The collectives of a layer, on tensors at the form's bytes an element; the loss exchanges fp32.
 std::vector<LayerCollective> embedding_collectives(const TransformerConfig& config,
                                                    const LanguageForm& form);
 std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
                                                const LanguageForm& form, std::int64_t block);
+std::vector<LayerCollective> prediction_collectives(const TransformerConfig& config,
+                                                    const LanguageForm& form);
+/// Around the product of hidden state and embedding of a prediction.
+std::vector<LayerCollective> joined_collectives(const TransformerConfig& config,
+                                                const LanguageForm& form);
 std::vector<LayerCollective> head_collectives(const TransformerConfig& config,
                                               const LanguageForm& form);
+
+/// Those of a block around an MLP on all rows; of its experts; and before attention's products.
+std::vector<LayerCollective> mlp_collectives(const TransformerConfig& config,
+                                             const LanguageForm& form);
+std::vector<LayerCollective> experts_collectives(const TransformerConfig& config,
+                                                 const LanguageForm& form);
+std::vector<LayerCollective> gather_before_attention(const TransformerConfig& config,
+                                                     const LanguageForm& form);
+
+/// The part of a kernel of the forward that a module repeats.
+struct ModuleKernel {
+  std::string_view name;
+  double share = 1;
+};
+
+/// A part of a block that recomputation may repeat alone, of which these are the kernels.
+struct BlockModule {
+  std::string_view name;                     // as in LayerModule
+  std::vector<ModuleKernel> kernels;         // those that the block does not have do nothing
+  double stash = 0;                          // bytes of what the block keeps that R makes again
+  std::vector<LayerCollective> collectives;  // that R repeats
+  bool attention = false;                    // whether attention is repeated
+};
+std::vector<BlockModule> block_modules(const TransformerConfig& config, const LanguageForm& form,
+                                       std::int64_t block);
 
 }  // namespace stageline

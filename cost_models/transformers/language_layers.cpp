@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cost_models/transformers/rank_parameters.hpp"
 #include "cost_models/transformers/rank_sizes.hpp"
@@ -120,6 +121,24 @@ void set_times(Layer& layer, const LayerKernels& kernels, const LanguagePricing&
   layer.selective_forward = std::min(layer.forward, fitting_time(layer.name, selective));
 }
 
+// R issues a module's kernels as F does, each with its part of the launches and of the CPU's time.
+Time module_time(const Layer& layer, const BlockModule& module, const LayerKernels& kernels,
+                 const LanguagePricing& pricing) {
+  double work = 0;
+  double listed = 0;
+  for (const Kernel& kernel : kernels.forward) {
+    for (const ModuleKernel& part : module.kernels) {
+      if (part.name != kernel.name || part.share <= 0) continue;
+      work += part.share * seconds_of(kernel, pricing);
+      listed += 1;
+    }
+  }
+  const double share = listed / static_cast<double>(kernels.forward.size());
+  const double launches = share * kernels.launches_forward * pricing.launch();
+  const double floor = share * kernels.floor * pricing.rates.layer_floor;
+  return std::min(layer.forward, fitting_time(layer.name, eight_norm(work + launches, floor)));
+}
+
 // The optimizer moves as many bytes as its state and number format need, in proportion to Adam's.
 void set_update(Layer& layer, std::int64_t parameters, const LanguagePricing& pricing) {
   const NumberFormat bf16{"bf16", 2, true, false};
@@ -209,6 +228,39 @@ double attention_gradients(const LanguagePricing& pricing, const RankSizes& size
   return vectors + sizes.bytes(2 * sizes.tokens * sizes.seq * sizes.heads);
 }
 
+// FLOPs of a rank as the literature counts them.
+std::int64_t module_flops(const Layer& layer, const BlockModule& module,
+                          const LayerKernels& kernels, const LanguagePricing& pricing,
+                          std::int64_t block) {
+  double products = 0;
+  for (const Kernel& kernel : kernels.forward) {
+    if (kernel.kind != KernelKind::gemm) continue;
+    for (const ModuleKernel& part : module.kernels) {
+      if (part.name == kernel.name) products += part.share * kernel.flops;
+    }
+  }
+  const std::int64_t flops = fitting_flops(layer.name, products);
+  if (!module.attention) return flops;
+  return flops + rank_flops(layer.name, pricing, attention_flops(pricing, block));
+}
+
+void set_modules(Layer& layer, const LayerKernels& kernels, const LanguagePricing& pricing,
+                 std::int64_t block) {
+  const Bytes kept = layer.stash_input_grad + layer.stash_weight_grad;
+  for (const BlockModule& part : block_modules(pricing.config, pricing.form, block)) {
+    LayerModule module;
+    module.name = part.name;
+    // With plain attention it is what selective recomputation repeats.
+    const bool selective = part.attention && layer.selective_forward > Time{};
+    module.forward =
+        selective ? layer.selective_forward : module_time(layer, part, kernels, pricing);
+    module.stash = std::min(fitting_bytes(layer.name, "its activations", part.stash), kept);
+    module.flops = module_flops(layer, part, kernels, pricing, block);
+    module.collectives = part.collectives;
+    layer.modules.push_back(std::move(module));
+  }
+}
+
 }  // namespace
 
 Layer block_layer(const LanguagePricing& pricing, std::int64_t block) {
@@ -239,6 +291,7 @@ Layer block_layer(const LanguagePricing& pricing, std::int64_t block) {
     layer.selective_flops = rank_flops(layer.name, pricing, attention_flops(pricing, block));
   }
   layer.collectives = block_collectives(config, pricing.form, block);
+  set_modules(layer, kernels, pricing, block);
   return layer;
 }
 
@@ -272,6 +325,37 @@ Layer embedding_layer(const LanguagePricing& pricing) {
   return layer;
 }
 
+Layer prediction_layer(const LanguagePricing& pricing, int number) {
+  const TransformerConfig& config = pricing.config;
+  Layer layer = block_layer(pricing, config.layers);
+  layer.name = fmt::format("mtp.{}", number);
+  layer.kind = "mtp";
+  layer.modules.clear();
+  layer.collectives = prediction_collectives(config, pricing.form);
+  const LayerKernels kernels = prediction_kernels(config, pricing.form);
+  set_times(layer, kernels, pricing);
+  set_stash(layer, kept_by_prediction(config, pricing.form));
+  set_modules(layer, kernels, pricing, config.layers);
+  const auto tensor = static_cast<std::int64_t>(pricing.form.sharding.tensor);
+  const std::int64_t h = config.hidden;
+  layer.parameters += 2 * h * ((h + tensor - 1) / tensor) + 3 * parameters_of_last_norm(config);
+  // The embedding is the first stage's; a head with tied weights has it here already.
+  const std::int64_t copy =
+      config.tied ? 0 : parameters_of_embedding(config, pricing.form.sharding);
+  set_state(layer, layer.parameters + copy, pricing.base);
+  set_update(layer, layer.parameters + copy, pricing);
+  layer.tied_weights = Bytes{copy * pricing.base.format.bytes};
+  const double rows = pricing.bytes(pricing.norm_tokens() * static_cast<double>(h));
+  layer.output = fitting_bytes(layer.name, "its activations", (number + 2) * rows);
+  const double tokens =
+      static_cast<double>(pricing.form.batch) * static_cast<double>(pricing.form.seq);
+  const double hidden = static_cast<double>(h);
+  set_flops(layer, pricing,
+            flops_of(pricing, config.layers + 1) - flops_of(pricing, config.layers) +
+                3 * 2 * tokens * 2 * hidden * hidden);
+  return layer;
+}
+
 Layer head_layer(const LanguagePricing& pricing) {
   const TransformerConfig& config = pricing.config;
   Layer layer;
@@ -290,8 +374,10 @@ Layer head_layer(const LanguagePricing& pricing) {
   const double logits =
       pricing.tokens() * static_cast<double>(config.vocab) / pricing.form.sharding.tensor;
   layer.output = fitting_bytes(layer.name, "its activations", 4 * pricing.tokens());  // the loss
-  set_backward_workspace(layer, fitting_bytes(layer.name, "its activations", 4 * logits));
-  set_flops(layer, pricing, flops_of(pricing, 0));
+  // The gradients, which a fused loss writes where the logits were.
+  const double gradients = pricing.form.fused_loss ? 0 : 4 * logits;
+  set_backward_workspace(layer, fitting_bytes(layer.name, "its activations", gradients));
+  set_flops(layer, pricing, (1 + pricing.form.predictions) * flops_of(pricing, 0));
   layer.collectives = head_collectives(config, pricing.form);
   return layer;
 }

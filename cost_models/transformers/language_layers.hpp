@@ -35,6 +35,9 @@ struct LanguagePricing {
 /// The optimizer's step on the embedding, with KernelRates::step.
 Layer embedding_layer(const LanguagePricing& pricing);
 Layer block_layer(const LanguagePricing& pricing, std::int64_t block);
+/// The module that predicts one more token, of `number` 0 or more: its output is the hidden state
+/// of the blocks and those of all modules so far, which the head reads.
+Layer prediction_layer(const LanguagePricing& pricing, int number);
 Layer head_layer(const LanguagePricing& pricing);
 
 /// Seconds of a block's forward: of its kernels, and of the CPU to issue them, during which it

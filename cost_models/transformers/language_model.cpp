@@ -119,6 +119,12 @@ class BlockLayers {
 
 // ---- provenance ----
 
+std::int64_t parameters_of_predictions(const LanguagePricing& pricing) {
+  TransformerConfig config = pricing.published;
+  config.prediction_modules = pricing.form.predictions;
+  return prediction_parameters(config);
+}
+
 std::string method_of(const LanguagePricing& pricing) {
   const KernelRates& rates = pricing.rates;
   const bool flash = pricing.form.attention == AttentionKernel::flash;
@@ -219,7 +225,19 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing) {
         "vocabulary",
         pricing.config.headless));
   }
-  if (pricing.config.prediction_modules > 0) {
+  if (form.predictions > 0) {
+    notes.push_back(fmt::format(
+        "mtp is {}: behind the blocks {} ({:.3g} billion parameters), and the head computes logits "
+        "and loss {} times",
+        form.predictions,
+        form.predictions == 1 ? "a module predicts one more token"
+                              : "modules predict one more token each",
+        static_cast<double>(parameters_of_predictions(pricing)) / 1e9, form.predictions + 1));
+    if (pricing.config.tied) {
+      notes.emplace_back(
+          "the modules of mtp read the head's copy of the embedding: they are on its stage");
+    }
+  } else if (pricing.config.prediction_modules > 0) {
     notes.push_back(fmt::format(
         "num_nextn_predict_layers is {}: multi-token prediction is not priced (about {:.3g} "
         "billion parameters, and its logits)",
@@ -301,12 +319,15 @@ Model language_model(const TransformerConfig& config, const LanguageForm& form,
   model.layers.push_back(embedding_layer(pricing));
   BlockLayers blocks(pricing);
   for (std::int64_t i = 0; i < config.layers; ++i) model.layers.push_back(blocks.layer(i));
+  for (int i = 0; i < pricing.form.predictions; ++i) {
+    model.layers.push_back(prediction_layer(pricing, i));
+  }
   model.layers.push_back(head_layer(pricing));
   model.input = fitting_bytes("the input", "its bytes", 8 * pricing.tokens());  // token ids
   model.provenance = provenance_of(pricing, device, rates_source);
   model.sharding = pricing.form.sharding;
   model.tokens = pricing.form.seq;
-  model.parameters = parameters(config);
+  model.parameters = parameters(config) + parameters_of_predictions(pricing);
   model.peak_flops = pricing.base.peak_flops;
   return model;
 }

@@ -16,6 +16,7 @@
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/language_model.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -24,6 +25,7 @@ constexpr std::string_view open_name = "transformer";
 constexpr std::int64_t longest_sequence = 1 << 24;  // tokens
 constexpr double most_imbalance = 1024;
 constexpr std::int64_t most_padding = 4096;  // rows of an expert
+constexpr int most_predictions = 16;
 
 bool is_config_file(std::string_view name) { return name.ends_with(".json"); }
 
@@ -78,6 +80,22 @@ bool is_first(std::string_view key, const std::string& text, const std::string& 
   if (text == first) return true;
   if (text == second) return false;
   throw UsageError(fmt::format("{} is {} or {}, not {}", key, first, second, text));
+}
+
+bool is_fused_loss(const std::string& text) {
+  if (text == "plain" || text == "fused") return text == "fused";
+  throw UsageError(fmt::format("loss is one of plain, fused (not \"{}\"{})", text,
+                               did_you_mean(text, {"plain", "fused"})));
+}
+
+// 0 is none.
+int predictions_of(const std::string& text) {
+  const auto value = parse_number<int>(text);
+  if (value && *value >= 0 && *value <= most_predictions) return *value;
+  throw UsageError(
+      fmt::format("mtp is the number of modules that predict one more token each, from 0 to {}, "
+                  "not {}",
+                  most_predictions, text));
 }
 
 TransformerConfig config_called(const std::string& name, const std::string& config) {
@@ -169,9 +187,26 @@ LanguageSpelling::LanguageSpelling(const std::string& name, const std::string& c
 
 std::vector<std::string> LanguageSpelling::options() {
   std::vector<std::string> names = transformer_options();
-  names.insert(names.end(), {"seq", "tp", "cp", "ep", "etp", "sp", "attention", "fused", "dropout",
-                             "alignment", "graphs", "software", "imbalance", "capacity",
-                             "expert_padding", "dispatch", "dispatch_bits", "main_gradients"});
+  names.insert(names.end(), {"seq",
+                             "tp",
+                             "cp",
+                             "ep",
+                             "etp",
+                             "sp",
+                             "attention",
+                             "fused",
+                             "dropout",
+                             "alignment",
+                             "graphs",
+                             "software",
+                             "loss",
+                             "mtp",
+                             "imbalance",
+                             "capacity",
+                             "expert_padding",
+                             "dispatch",
+                             "dispatch_bits",
+                             "main_gradients"});
   for (const KernelConstant& constant : kernel_constants()) {
     // The optimizer's time a parameter has no word here: optimizer=adam is the algorithm.
     if (constant.name != "optimizer") names.emplace_back(constant.name);
@@ -246,6 +281,10 @@ bool LanguageSpelling::set(const std::string& key, const std::string& value) {
     form_.alignment = yes_or_no(key, value);
   } else if (key == "graphs") {
     form_.graphs = graphs_called(value);
+  } else if (key == "loss") {
+    form_.fused_loss = is_fused_loss(value);
+  } else if (key == "mtp") {
+    form_.predictions = predictions_of(value);
   } else if (take_of_experts(key, value)) {
     return true;
   } else if (const KernelConstant* const constant = constant_called(key)) {

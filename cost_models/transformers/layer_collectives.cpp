@@ -124,6 +124,29 @@ void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerC
 
 }  // namespace
 
+std::vector<LayerCollective> mlp_collectives(const TransformerConfig& config,
+                                             const LanguageForm& form) {
+  const RankSizes sizes = rank_sizes(config, form);
+  std::vector<LayerCollective> list;
+  add_around(list, sizes, sizes.whole_elements(), sizes.whole_elements());
+  return list;
+}
+
+std::vector<LayerCollective> experts_collectives(const TransformerConfig& config,
+                                                 const LanguageForm& form) {
+  std::vector<LayerCollective> list;
+  add_experts_exchange(list, config, form, rank_sizes(config, form));
+  return list;
+}
+
+std::vector<LayerCollective> gather_before_attention(const TransformerConfig& config,
+                                                     const LanguageForm& form) {
+  const RankSizes sizes = rank_sizes(config, form);
+  std::vector<LayerCollective> list;
+  if (sizes.sequence) add_around(list, sizes, sizes.tokens * gathered_width(config), 0);
+  return list;
+}
+
 std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
                                                const LanguageForm& form, std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, form);
@@ -156,6 +179,25 @@ std::vector<LayerCollective> embedding_collectives(const TransformerConfig& conf
   return list;
 }
 
+// The product's columns are divided, its output is gathered, and with sequence parallelism each
+// rank takes its rows of it, whose gradients are gathered.
+std::vector<LayerCollective> joined_collectives(const TransformerConfig& config,
+                                                const LanguageForm& form) {
+  const RankSizes sizes = rank_sizes(config, form);
+  std::vector<LayerCollective> list;
+  if (sizes.tensor <= 1) return list;
+  const double bytes = sizes.bytes(sizes.whole_elements());
+  if (sizes.sequence) {
+    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, 2 * bytes, {1, 0, 0});
+    add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, 2 * bytes, {0, 1, 0});
+    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {1, 1, 0});
+  } else {
+    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {1, 0, 0});
+    add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, 2 * bytes, {0, 1, 0});
+  }
+  return list;
+}
+
 // The ranks' losses exchange the greatest logit of a row, the target's, and the sum of the
 // exponentials, in fp32.
 std::vector<LayerCollective> head_collectives(const TransformerConfig& config,
@@ -164,14 +206,15 @@ std::vector<LayerCollective> head_collectives(const TransformerConfig& config,
   std::vector<LayerCollective> list;
   if (sizes.tensor <= 1) return list;
   const double bytes = sizes.bytes(sizes.whole_elements());
+  const int tokens = 1 + form.predictions;
   if (sizes.sequence) {
-    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {1, 0, 0});
-    add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, bytes, {0, 1, 0});
+    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {tokens, 0, 0});
+    add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, bytes, {0, tokens, 0});
   } else {
-    add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, bytes, {0, 1, 0});
+    add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, bytes, {0, tokens, 0});
   }
   add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, single_bytes * sizes.tokens,
-                 {3, 0, 0});
+                 {3 * tokens, 0, 0});
   return list;
 }
 

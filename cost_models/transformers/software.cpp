@@ -13,6 +13,7 @@
 namespace stageline {
 namespace {
 
+// cross_entropy_fusion_impl = "te" in all of them.
 constexpr std::string_view bridge =
     "NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs of v0.2.0 to v0.5.1, read 2026-11-29";
 
@@ -38,14 +39,14 @@ constexpr std::array generations{
         "attention=flash,fused=yes", "", "NVIDIA/Megatron-LM, core_r0.8 to core_r0.12"},
     SoftwareGeneration{"megatron-bridge-2025.11",
                        "Megatron-Bridge 0.1 and 0.2, NeMo containers 25.09 and 25.11",
-                       "attention=flash,fused=yes", "graphs=partial", bridge},
+                       "attention=flash,fused=yes,loss=fused", "graphs=partial", bridge},
     SoftwareGeneration{"megatron-bridge-2026.02",
                        "Megatron-Bridge 0.3 and 0.4, NeMo containers 26.02 and 26.04",
-                       "attention=flash,fused=yes", "graphs=partial", bridge},
+                       "attention=flash,fused=yes,loss=fused", "graphs=partial", bridge},
     SoftwareGeneration{
         "megatron-bridge-2026.06",
         "Megatron-Bridge from 0.5 on, NeMo containers from 26.06: steps with experts as CUDA graphs",
-        "attention=flash,fused=yes", "graphs=full", bridge},
+        "attention=flash,fused=yes,loss=fused", "graphs=full", bridge},
 };
 
 }  // namespace

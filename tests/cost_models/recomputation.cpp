@@ -63,7 +63,8 @@ TEST_CASE("parts are ways of recomputing, each for all stages or for some") {
 
 TEST_CASE("what is no way of recomputing is refused with the ways there are") {
   CHECK(refused("ful") ==
-        "--recompute is none, selective, full or every:N, with @STAGES, @layers:LAYERS or for all "
+        "--recompute is none, selective, modules:NAME[+NAME…], ops, full, every:N or block:N, with "
+        "@STAGES, @layers:LAYERS or for all "
         "(not \"ful\" (did you mean \"full\"?))");
   CHECK(contains(refused(""), "(not \"\")"));
   CHECK(contains(refused("full,0"), "(not \"0\")"));
@@ -106,6 +107,98 @@ TEST_CASE("selective recomputation needs layers that say what it rebuilds") {
   model.layers[3].selective_stash = Bytes{4};
   CHECK(by_stage(asked("selective"), model, partition) ==
         std::vector<StageRecomputation>{{}, {Rebuild::selective, 1}});
+}
+
+// The chain, of which the layers 1 to 3 say what two modules rebuild.
+Model with_modules() {
+  Model model = chain(4);
+  for (std::size_t l = 1; l < 4; ++l) {
+    Layer& layer = model.layers[l];
+    layer.modules.push_back({"moe_act", Time{5}, Bytes{3}, 50, {}});
+    layer.modules.push_back({"layernorm", Time{2}, Bytes{6}, 0, {}});
+  }
+  return model;
+}
+
+TEST_CASE("modules are named together, in any order") {
+  StageRecomputation two{Rebuild::selective, 1};
+  two.modules = {"layernorm", "moe_act"};
+  CHECK(asked("modules:moe_act+layernorm").parts == std::vector<Recomputation::Part>{{two, {}}});
+  CHECK(print(asked("modules:moe_act+layernorm@0,full@1")) == "modules:layernorm+moe_act@0;full@1");
+  CHECK(print(asked("ops")) == "ops");
+  CHECK(contains(refused("modules:"), "modules: names modules joined by +"));
+  CHECK(contains(refused("modules:mlp+"), "modules: names modules joined by +"));
+  CHECK(refused("modules:mlp+mlp") == "--recompute: modules:mlp+mlp names mlp twice");
+  CHECK(refused("modules:moe+moe_act") ==
+        "--recompute: moe_act is part of moe, which makes it again already; leave one out");
+  CHECK(contains(refused("modules:ops+mlp"), "write ops alone"));
+}
+
+TEST_CASE("a module that no layer has is refused, with those that there are") {
+  const Partition partition{{0, 0, 1, 1}, 2};
+  const auto why = [&](const std::string& text, const Model& model) {
+    return complaint<UsageError>([&] { by_stage(asked(text), model, partition); });
+  };
+  CHECK(why("modules:mlp", with_modules()) ==
+        "--recompute modules:mlp: no layer of chain has that module; they have moe_act and "
+        "layernorm");
+  CHECK(why("modules:mlp", chain(4)) ==
+        "--recompute modules:mlp: no layer of chain has that module; they have none, so take full, "
+        "every:N or block:N");
+  CHECK(contains(why("ops", with_modules()), "says what torch's policy by ops rebuilds"));
+}
+
+TEST_CASE("modules are rebuilt a layer at a time, with the sums of their times and bytes") {
+  const StageCosts both = one_stage(with_modules(), "modules:moe_act+layernorm");
+  CHECK(both.recompute == Time{3 * 7});
+  CHECK(both.boundary == Bytes{44 + 3 * 35});
+  CHECK(both.stash() == Bytes{44 + 3 * 35 + 9});
+  const StageCosts one = one_stage(with_modules(), "modules:moe_act");
+  CHECK(one.recompute == Time{3 * 5});
+  CHECK(one.boundary == Bytes{44 + 3 * 41});
+  CHECK(one_stage(with_modules(), "none@layers:0-1,modules:moe_act@layers:2-3").recompute ==
+        Time{2 * 5});
+  // A stage without the module is left alone.
+  Model model = with_modules();
+  model.layers[1].modules.clear();
+  CHECK(by_stage(asked("modules:moe_act"), model, Partition{{0, 0, 1, 1}, 2}).front() ==
+        StageRecomputation{});
+}
+
+TEST_CASE("of a fused attention, selective recomputation rebuilds the core") {
+  Model model = chain(4);
+  for (Layer& layer : model.layers) {
+    layer.selective_stash = Bytes{};
+    layer.selective_forward = Time{};
+    layer.modules.push_back({"core_attn", Time{20}, Bytes{1}, 0, {}});
+  }
+  const StageCosts costs = one_stage(model, "selective");
+  CHECK(costs.recompute == Time{4 * 20});
+  CHECK(costs.boundary == Bytes{4 * 43});
+}
+
+TEST_CASE("block:N is the first blocks of each stage, one by one") {
+  const Partition partition{{0, 0, 0, 1, 1, 1}, 2};
+  Model model = chain(6);
+  CHECK(by_stage(asked("block:2"), model, partition) ==
+        by_stage(asked("layers:0-1,3-4"), model, partition));
+  CHECK(by_stage(asked("block:9"), model, partition) ==
+        by_stage(asked("every:1"), model, partition));
+  CHECK(by_stage(asked("full,block:1@1"), model, partition) ==
+        by_stage(asked("full@0,layers:3"), model, partition));
+  // Embedding and head are no blocks.
+  model.layers[0].kind = "embedding";
+  for (std::size_t l = 1; l < 5; ++l) model.layers[l].kind = "block";
+  CHECK(by_stage(asked("block:1"), model, partition) ==
+        by_stage(asked("layers:1,3"), model, partition));
+  // Attention and the MLP behind it are one.
+  for (const std::size_t l : {1U, 3U}) model.layers[l].kind = "attention";
+  for (const std::size_t l : {2U, 4U}) model.layers[l].kind = "mlp";
+  CHECK(by_stage(asked("block:1"), model, partition) ==
+        by_stage(asked("every:2@layers:1-4"), model, partition));
+  CHECK(print(asked("block:2@0-1")) == "block:2@0-1");
+  CHECK(contains(refused("block:0"), "N of block:N is a whole number of blocks from 1"));
+  CHECK(contains(refused("block:1@layers:2"), "takes stages behind @, no layers"));
 }
 
 TEST_CASE("a stage that is recomputed in full keeps its input and takes its forward again") {

@@ -121,17 +121,32 @@ void add_budget_flags(Flags command, CommonFlags& flags) {
   add_settings(command, flags, {"tokens", "price"});
 }
 
-void add_stash_flags(Flags command, CommonFlags& flags) {
-  add_settings(command, flags, {"recompute", "recompute_start"});
-  const Flag offload = add_setting(command, flags, "offload");
-  add_setting(command, flags, "prefetch").needs(offload);
-}
-
 void add_unequal_flags(Flags command, CommonFlags& flags) {
   add_settings(command, flags, {"slow", "device_order", "placement"});
 }
 
-void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, Given given) {
+namespace {
+
+// --recompute, --recompute-start, --offload, --prefetch.
+void add_stash_flags(Flags command, CommonFlags& flags, Many recomputations) {
+  if (recomputations == Many::no) {
+    add_setting(command, flags, "recompute");
+  } else {
+    const SettingRow& row = row_of("recompute");
+    place_of(command, row.key)
+        .option(row.flag(), flags.at(row.key).texts,
+                std::string(row.help) + "; repeatable, to compare them")
+        .repeatable();
+  }
+  add_setting(command, flags, "recompute_start");
+  const Flag offload = add_setting(command, flags, "offload");
+  add_setting(command, flags, "prefetch").needs(offload);
+}
+
+}  // namespace
+
+void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, Given given,
+                       Many recomputations) {
   const bool one = many == Many::no;
   add_trace_flags(command, flags);
   const Flag schedule =
@@ -156,7 +171,7 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
   }
   add_setting(command, flags, "weights");
   add_unequal_flags(command, flags);
-  add_stash_flags(command, flags);
+  add_stash_flags(command, flags, recomputations);
   if (one && given == Given::yes) {
     place_of(command, "program")
         .option("--program", flags.program, std::string(row_of("program").help))
@@ -164,8 +179,9 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
   }
 }
 
-void add_case_flags(Flags command, CommonFlags& flags, Many many, Many cuts, Given given) {
-  add_problem_flags(command, flags, many, cuts, given);
+void add_case_flags(Flags command, CommonFlags& flags, Many many, Many cuts, Given given,
+                    Many recomputations) {
+  add_problem_flags(command, flags, many, cuts, given, recomputations);
   add_output_flags(command, flags);
 }
 

@@ -71,20 +71,19 @@ void add_layout_flags(Flags command, CommonFlags& flags);
 void add_budget_flags(Flags command, CommonFlags& flags);
 /// --slow, --device-order.
 void add_unequal_flags(Flags command, CommonFlags& flags);
-/// --recompute, --recompute-start, --offload, --prefetch.
-void add_stash_flags(Flags command, CommonFlags& flags);
-
 /// The flags of one problem: trace, cluster, schedule and cut; with Many::yes, a sweep of devices
 /// and a list of schedules, but no program text; `cuts`: whether also several cuts; `given`:
 /// whether a program may take the place of a schedule (--program).
 enum class Many : std::uint8_t { no, yes };
 enum class Given : std::uint8_t { no, yes };
+/// `recomputations`: whether also several of them.
 void add_problem_flags(Flags command, CommonFlags& flags, Many many = Many::no,
-                       Many cuts = Many::no, Given given = Given::yes);
+                       Many cuts = Many::no, Given given = Given::yes,
+                       Many recomputations = Many::no);
 
 /// The same with --json and --quiet.
 void add_case_flags(Flags command, CommonFlags& flags, Many many = Many::no, Many cuts = Many::no,
-                    Given given = Given::yes);
+                    Given given = Given::yes, Many recomputations = Many::no);
 
 /// The flags as values; reads the file of --program. Throws UsageError and ProgramError.
 SettingRequest request_of(const CommonFlags& flags);

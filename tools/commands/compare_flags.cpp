@@ -44,7 +44,7 @@ std::vector<std::string> shown_columns(const CompareFlags& flags) {
 }  // namespace
 
 void add_compare_flags(Flags command, CompareFlags& flags) {
-  add_case_flags(command, flags.common, Many::yes, Many::yes);
+  add_case_flags(command, flags.common, Many::yes, Many::yes, Given::no, Many::yes);
   add_degree_flags(command, flags.common);
   add_setting(command, flags.common, "messages");
   add_budget_flags(command, flags.common);
@@ -139,6 +139,9 @@ std::vector<std::string> row_commands(const CompareFlags& flags, const Compariso
     if (sweep) command += fmt::format(" --devices {}", row.asked.device_count());
     if (!flags.common.texts("partition").empty()) {
       command += " --partition " + shell_word(row.asked.cut_asked());
+    }
+    if (flags.common.texts("recompute").size() > 1) {
+      command += " --recompute " + shell_word(print(row.asked.recomputation()));
     }
     commands.push_back(std::move(command));
   }

@@ -1,7 +1,8 @@
 // Runs the cases of a comparison and ranks them.
 #include "tools/compare/comparison.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <exception>
@@ -26,9 +27,24 @@ Synchrony block_of(const Row& row) {
   return row.outcome ? row.outcome->synchrony : row.asked.spec().scheduler->synchrony;
 }
 
-std::string row_name(const Row& row, bool with_cut) {
+RowDifferences differences_of(const std::vector<Row>& rows) {
+  const auto recomputed = [&](const Row& row) {
+    return row.asked.recomputation() != rows.front().asked.recomputation();
+  };
+  return {cuts_differ(rows), std::any_of(rows.begin(), rows.end(), recomputed)};
+}
+
+std::string own_of_row(const Row& row, RowDifferences differences) {
+  std::vector<std::string> own;
+  if (differences.cuts) own.push_back(row.asked.cut_asked());
+  if (differences.recomputations) own.push_back(print(row.asked.recomputation()));
+  return fmt::format("{}", fmt::join(own, ", "));
+}
+
+std::string row_name(const Row& row, RowDifferences differences) {
   const std::string& schedule = row.outcome ? row.outcome->schedule : row.schedule;
-  return with_cut ? fmt::format("{} ({})", schedule, row.asked.cut_asked()) : schedule;
+  return differences.any() ? fmt::format("{} ({})", schedule, own_of_row(row, differences))
+                           : schedule;
 }
 
 bool cuts_differ(const std::vector<Row>& rows) {
@@ -61,6 +77,25 @@ Row row_of(const Case& asked, const ScheduleSpec& spec, Keep keep, const Trainin
   return row;
 }
 
+// A request for each recomputation, those that were named twice once.
+std::vector<SettingRequest> by_recomputation(const std::vector<SettingRequest>& all) {
+  std::vector<SettingRequest> requests;
+  for (const SettingRequest& one : all) {
+    if (one.recomputations.empty()) {
+      requests.push_back(one);
+      continue;
+    }
+    std::vector<Recomputation> taken;
+    for (const Recomputation& how : one.recomputations) {
+      if (std::find(taken.begin(), taken.end(), how) != taken.end()) continue;
+      taken.push_back(how);
+      requests.push_back(one);
+      requests.back().recomputation = how;
+    }
+  }
+  return requests;
+}
+
 // A request for each cut, those that were named twice once.
 std::vector<SettingRequest> by_cut(const SettingRequest& request) {
   if (request.partitions.empty()) return {request};
@@ -80,7 +115,7 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules, int workers,
                          const std::function<void(std::size_t, std::size_t)>& progress, Keep keep,
                          const std::atomic<bool>* stop, const TrainingBudget& budget) {
-  const std::vector<SettingRequest> requests = by_cut(request);
+  const std::vector<SettingRequest> requests = by_recomputation(by_cut(request));
   const std::size_t cuts = requests.size();
   std::vector<std::optional<Row>> found(setting.device_counts.size() * schedules.size() * cuts);
   double largest = 1;
@@ -125,12 +160,12 @@ RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony, double with
   std::vector<const Outcome*> outcomes;
   std::vector<std::size_t> of;
   std::vector<std::string> names;
-  const bool with_cut = cuts_differ(rows);
+  const RowDifferences differences = differences_of(rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].outcome || rows[i].outcome->synchrony != synchrony) continue;
     outcomes.push_back(&*rows[i].outcome);
     of.push_back(i);
-    names.push_back(row_name(rows[i], with_cut));
+    names.push_back(row_name(rows[i], differences));
   }
   const Ranked order = rank(outcomes, within, names);
   RankedRows result;

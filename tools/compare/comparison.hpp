@@ -29,8 +29,19 @@ struct Row {
 /// Whether its updates are synchronous: as they ran, else as the schedule is known.
 Synchrony block_of(const Row& row);
 
-/// The schedule of a row with an outcome; where cuts are compared, with its own: "1f1b (blocks)".
-std::string row_name(const Row& row, bool with_cut);
+/// What tells rows of a schedule and a number of devices apart.
+struct RowDifferences {
+  bool cuts = false;            // as they were asked for
+  bool recomputations = false;  // as they were asked for
+  bool any() const { return cuts || recomputations; }
+};
+RowDifferences differences_of(const std::vector<Row>& rows);
+
+/// The schedule of a row with an outcome, with what is its own where rows differ in it: "1f1b
+/// (blocks)", "1f1b (blocks, full)".
+std::string row_name(const Row& row, RowDifferences differences);
+/// The part in brackets: "blocks, full"; empty where rows do not differ in it.
+std::string own_of_row(const Row& row, RowDifferences differences);
 
 /// Whether the rows differ in their cuts, as these were asked for.
 bool cuts_differ(const std::vector<Row>& rows);
@@ -38,7 +49,8 @@ bool cuts_differ(const std::vector<Row>& rows);
 /// What outcomes hold: what ran when, too, or facts alone, as drop_spans() leaves them.
 enum class Keep : std::uint8_t { spans, facts };
 
-/// A row for each number of devices, within it each schedule and, within that, each cut. A case
+/// A row for each number of devices, within it each schedule and, within that, each cut and for
+/// each cut each recomputation. A case
 /// that cannot be run is a row; an error that every row shares is bad input, and thrown as
 /// UsageError. Outcomes are without task graphs; a sweep has many rows, and takes facts alone. Up
 /// to `workers` rows are simulated at a time (0: one a processor core), fewer where they are large;

@@ -40,6 +40,7 @@ class SharedCase {
   bool is_ranked() const { return rest_.ranked != nullptr; }
   const std::string& partition() const { return rest_.partition; }
   const std::string& cut_asked() const { return rest_.cut_asked(); }
+  const Recomputation& recomputation() const { return rest_.recomputation; }
   int device_count() const {
     return static_cast<int>((rest_.ranked ? rest_.ranked->devices() : *cluster_).devices.size());
   }

@@ -28,6 +28,22 @@ void add_collectives(Layer& group, const Layer& layer) {
   }
 }
 
+void add_modules(Layer& group, const Layer& layer) {
+  for (const LayerModule& more : layer.modules) {
+    const auto same = std::find_if(group.modules.begin(), group.modules.end(),
+                                   [&](const LayerModule& one) { return one.name == more.name; });
+    if (same == group.modules.end()) {
+      group.modules.push_back(more);
+      continue;
+    }
+    same->forward += more.forward;
+    same->stash += more.stash;
+    same->flops += more.flops;
+    same->collectives.insert(same->collectives.end(), more.collectives.begin(),
+                             more.collectives.end());
+  }
+}
+
 // The layer runs behind those of the group.
 void append(Layer& group, const Layer& layer) {
   // Before the forwards are added up: 0 is as long as F.
@@ -69,6 +85,7 @@ void append(Layer& group, const Layer& layer) {
   group.output = layer.output;
   group.output_kept = layer.output_kept;
   add_collectives(group, layer);
+  add_modules(group, layer);
 }
 
 // Joins the groups by tensors, each as large as all that leave its maker for other groups.

@@ -39,6 +39,9 @@ struct SettingRequest {
   std::optional<WeightRule> weights;  // default: the rule of the schedule
   std::optional<Messages> messages;   // default: async, or as the program says
   Recomputation recomputation;        // default: as the schedule does
+  /// Several, for a comparison to show side by side; `recomputation` is the first of them. Empty:
+  /// that one.
+  std::vector<Recomputation> recomputations{};
   Offloading offloading;              // default: as the schedule does
   int microbatches = 0;               // per step; 0: four for each device
   int steps = 0;                      // 0: one, or enough to run steadily

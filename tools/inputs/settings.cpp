@@ -405,15 +405,22 @@ constexpr std::array rows{
         .of = Of::row,
         .help =
             "what each backward has computed again, by any schedule: none, selective (attention's scores), "
-            "every:N (blocks of N layers; every:1 is what Megatron calls full) or full (the stage as one "
+            "modules:NAME+… (as Megatron-Core names them: core_attn, layernorm, mla_up_proj, mlp, moe_act, "
+            "moe, shared_experts), ops (torch's policy by ops), every:N (blocks of N layers; every:1 is what "
+            "Megatron calls full), block:N (the first N blocks of each stage) or full (the stage as one "
             "block), for all stages or after @ for some, or for some layers of the model: "
             "every:2@0,2-3,full@1 or full@layers:3-7; layers:3-7 is every:1@layers:3-7; default: as the "
             "schedule does",
         .set =
             [](Value value, Asked asked) {
               const auto start = asked.recomputation.start;
-              asked.recomputation = parse_recomputation(value.text(), value.what);
-              asked.recomputation.start = start;
+              asked.recomputations.clear();
+              for (const std::string& text : value.texts) {
+                asked.recomputations.push_back(parse_recomputation(text, value.what));
+                asked.recomputations.back().start = start;
+              }
+              asked.recomputation = asked.recomputations.front();
+              if (asked.recomputations.size() == 1) asked.recomputations.clear();
             },
         .print = print_recomputation,
         .searched = true},
@@ -429,6 +436,9 @@ constexpr std::array rows{
         .set =
             [](Value value, Asked asked) {
               asked.recomputation.start = parse_recompute_start(value.text(), value.what);
+              for (Recomputation& one : asked.recomputations) {
+                one.start = asked.recomputation.start;
+              }
             },
         .print =
             [](Given given) {

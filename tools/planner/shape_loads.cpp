@@ -111,8 +111,7 @@ void ShapeLoads::add_layers(const Model& model, const std::vector<BlockingTimes>
     load.input_grad = time(layer.input_grad) + blocked(blocking[l].input_grad);
     load.weight_grad = time(layer.weight_grad) + blocked(blocking[l].weight_grad);
     load.backward = time(layer.backward) + blocked(blocking[l].backward);
-    load.recompute_full =
-        time(rebuilding_time(layer, Rebuild::full)) + blocked(blocking[l].recompute);
+    load.recompute_full = time(whole_rebuilding_time(layer)) + blocked(blocking[l].recompute);
     load.recompute_selective = time(layer.selective_forward);
     load.update = at(fastest, once.layers[l].update, true);
     load.state = state_of(once.layers[l]);
@@ -125,6 +124,7 @@ void ShapeLoads::add_layers(const Model& model, const std::vector<BlockingTimes>
                         static_cast<double>(layer.stash_weight_grad.count);
     load.stash = std::max(0.0, made - fed[l]);
     load.stash_kept = std::max(0.0, load.stash - static_cast<double>(layer.selective_stash.count));
+    keeps_scores_ = keeps_scores_ || layer.selective_stash > Bytes{};
     load.workspace = static_cast<double>(
         std::min(layer.backward_workspace.count, layer.input_grad_workspace.count));
     names_.push_back(layer.name);
@@ -137,7 +137,12 @@ ShapeLoads::Family ShapeLoads::family_of(const ScheduleSpec& spec,
   Family family;
   family.traits = traits_of(scheduler);
   family.flushed = scheduler.synchrony == Synchrony::synchronous;
-  if (recomputation.parts.size() == 1 && recomputation.parts[0].everywhere()) {
+  // No load says what is rebuilt of modules, or of a fused attention.
+  const auto is_known = [&](const Recomputation::Part& part) {
+    if (!part.everywhere() || part.first_blocks > 0 || !part.how.modules.empty()) return false;
+    return part.how.rebuild != Rebuild::selective || keeps_scores_;
+  };
+  if (recomputation.parts.size() == 1 && is_known(recomputation.parts[0])) {
     family.rebuild = recomputation.parts[0].how.rebuild;
   } else {
     family.partly_rebuilt = !recomputation.parts.empty();

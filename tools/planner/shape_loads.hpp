@@ -155,7 +155,8 @@ class ShapeLoads {
   static double held(const Family& family, const LayerLoad& layer);  // bytes of state
   std::vector<LayerLoad> layer_;
   std::vector<std::string> names_;
-  int devices_ = 1;  // of one pipeline
+  bool keeps_scores_ = false;  // some layer says what selective recomputation rebuilds of it
+  int devices_ = 1;            // of one pipeline
   std::string first_device_;
   double rates_ = 1;  // of all devices together
   double microbatches_ = 1;

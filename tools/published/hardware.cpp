@@ -32,9 +32,9 @@ struct KnownDevice {
 };
 
 // The H100 of torchtitan's Grand Teton: https://github.com/pytorch/torchtitan/blob/main/benchmarks/
-// asyncTP_llama3_h100_2025-06_torchtitan.md. Its 500 W hold a lower clock than the SXM5's 700 W: with
-// 100 W of either at rest, and the rest as the cube of the clock, 0.874 of it, and so of the data
-// sheet's peaks. Nobody measured it.
+// asyncTP_llama3_h100_2025-06_torchtitan.md. Its 500 W hold a lower clock than the SXM5's 700 W:
+// with 100 W of either at rest, and the rest as the cube of the clock, 0.874 of it, and so of the
+// data sheet's peaks. Nobody measured it.
 constexpr std::string_view h100_96gb =
     R"({"name": "h100-96gb", "title": "NVIDIA H100 96 GB, 500 W", "memory": "96GB", )"
     R"("memory_bandwidth": "2.4TB/s", "peak": {"fp32": 58.6e12, "tf32": 432.4e12, "bf16": 864.7e12, )"

@@ -29,17 +29,19 @@ double memory_of_blocks(const Request& request, const Result& result, const Outc
   const Partition& partition = outcome.plan.partition;
   const std::vector<StageRecomputation> rebuilt =
       by_stage(request.setting.recomputation, result.setting.model, partition);
-  const bool selective = !rebuilt.empty() && rebuilt.front().rebuild == Rebuild::selective;
   double state = 0;
   double kept = 0;
+  int in_stage = 0;  // layers of the first stage so far
   for (std::size_t at = 0; at < partition.stage_of.size(); ++at) {
     const Layer& layer = result.setting.model.layers[at];
     const int stage = partition.stage_of[at];
+    const int here = stage == 0 ? in_stage++ : 0;
     const StagePlace& place = nth(outcome.program.placement.stage, stage);
     if (layer.kind != "block" || place.device(Role::forward) != 0) continue;
     state += parameter_bytes * static_cast<double>(layer.parameters);
     if (stage > 0) continue;  // chunks are alike: a micro-batch in flight is one of a chunk
-    const Bytes rebuilt_bytes = selective ? layer.selective_stash : Bytes{};
+    const Bytes rebuilt_bytes =
+        rebuilt.empty() ? Bytes{} : selective_stash(layer, rebuilt.front(), here);
     kept += static_cast<double>(
         (layer.stash_input_grad + layer.stash_weight_grad - rebuilt_bytes).count);
   }

@@ -169,9 +169,6 @@ class QuestionWriter {
       return fmt::format("products in \"{}\" are not priced, only those of 8, 16 and 32 bits",
                          point_.precision);
     }
-    if (lower_case(point_.recompute) == "selective" && holds(point_.framework, "torchtitan")) {
-      return "its selective recomputation rebuilds every second product, which layers do not state";
-    }
     if (point_.seq < 1) return "the length of a sequence is not printed";
     if (const std::string why = fault_of_batch(); !why.empty()) return why;
     const double ranks = 1.0 * point_.tensor * point_.context * point_.data * point_.pipeline;
@@ -181,6 +178,9 @@ class QuestionWriter {
     }
     return batch_fault();
   }
+
+  // "DeepSeekV3 (w/ MTP)".
+  bool predicts_more() const { return holds(lower_case(point_.model), "(w/ mtp)"); }
 
   // Those that a model by name does not have, or whose number a token chooses is not said.
   std::string fault_of_experts() const {
@@ -257,6 +257,7 @@ class QuestionWriter {
                                    spelled.options, point_.seq);
     text += fmt::format(",software={}", generation_of(software_, container_of(point_)));
     if (recipe_ != nullptr) text += recipe_options();
+    if (predicts_more()) text += ",mtp=1";
     if (eight_bits(point_)) text += ",dtype=fp8";
     if (hardware_.kind.starts_with("v100")) text += ",dtype=fp16";  // it has no bf16
     if (bracketed(point_)) {
@@ -466,28 +467,47 @@ class QuestionWriter {
     std::int64_t next = 0;
     for (std::size_t stage = 0; stage < blocks.size(); ++stage) {
       const bool last = stage + 1 == blocks.size();
-      const std::int64_t count = blocks[stage] + (stage == 0 ? 1 : 0) + (last ? 1 : 0);
+      const std::int64_t ends = (stage == 0 ? 1 : 0) + (last ? (predicts_more() ? 2 : 1) : 0);
+      const std::int64_t count = blocks[stage] + ends;
       setting.partition += fmt::format("{}{}-{}", stage > 0 ? "," : "", next, next + count - 1);
       next += count;
     }
   }
 
+  // As --recompute takes it; empty: it is not known.
+  std::string recomputation(const std::string& asked) {
+    if (asked == "full") return "every:1";
+    if (asked == "selective per op") return "ops";
+    if (asked != "selective") return "";
+    if (holds(point_.framework, "torchtitan")) {
+      // selective_ac_option = "op" (torchtitan/train_configs/llama3_8b.toml, 2025).
+      assume("selective recomputation is by ops, as in the recipe");
+      return "ops";
+    }
+    if (!is_plain(software_)) {
+      assume("selective recomputation runs the fused attention again, whose output is kept");
+    }
+    return asked;
+  }
+
   void set_recomputation(SettingRequest& setting) {
     const std::string asked = lower_case(point_.recompute);
+    std::string words = recomputation(asked);
     if (asked.empty()) {
-      assume("recomputation is not printed: none");
-    } else if (asked == "full") {
-      setting.recomputation = parse_recomputation("every:1", "recompute");
-      // Checkpointing runs the forward again inside the backward, when the gradient is there.
-      setting.recomputation.start = RecomputeStart::late;
-    } else if (asked == "selective" && is_plain(software_)) {
-      setting.recomputation = parse_recomputation("selective", "recompute");
-      setting.recomputation.start = RecomputeStart::late;
-    } else if (asked == "selective") {
-      assume("selective recomputation rebuilds nothing with a fused attention kernel: none");
-    } else if (asked != "none") {
-      question_.why_not = fmt::format("recomputation \"{}\" is not known", point_.recompute);
+      words = recipe_recomputation(point_);
+      assume(words.empty() ? "recomputation is not printed: none"
+                           : fmt::format("recomputation is not printed: {}, as in the recipe of "
+                                         "Megatron-Bridge of 2026-08",
+                                         words));
     }
+    if ((asked.empty() && words.empty()) || asked == "none") return;
+    if (words.empty()) {
+      question_.why_not = fmt::format("recomputation \"{}\" is not known", point_.recompute);
+      return;
+    }
+    setting.recomputation = parse_recomputation(words, "recompute");
+    // Checkpointing runs the forward again inside the backward, when the gradient is there.
+    setting.recomputation.start = RecomputeStart::late;
   }
 
   const Point& point_;

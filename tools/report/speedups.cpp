@@ -34,10 +34,11 @@ Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows) {
   chart.y.label = "speed-up over one device";
   chart.y.unit = "×";
   chart.horizontal = {{1, "one device"}};
-  const bool with_cut = cuts_differ(rows);
+  const RowDifferences differences = differences_of(rows);
   for (const Row& row : rows) {
     const std::string name =
-        with_cut ? fmt::format("{} ({})", row.schedule, row.asked.cut_asked()) : row.schedule;
+        differences.any() ? fmt::format("{} ({})", row.schedule, own_of_row(row, differences))
+                          : row.schedule;
     auto series = std::find_if(chart.series.begin(), chart.series.end(),
                                [&](const Series& known) { return known.name == name; });
     if (series == chart.series.end()) {

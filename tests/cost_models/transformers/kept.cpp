@@ -190,6 +190,23 @@ TEST_CASE("4-byte formats double activations; masks, logits and probabilities ke
   CHECK(kept(mixtral_config(), 16, 4) - kept(mixtral_config(), 8, 4) == 4.0 * 4096 * 8);
 }
 
+TEST_CASE("a fused loss keeps gradients of the number format instead of logits in fp32") {
+  const TransformerConfig config = gpt_config(24, 2048, 16);
+  LanguageForm form = megatron(2, 1, false);
+  const double logits = 2.0 * 2048 * 51200;
+  const double plain = all(kept_by_head(config, form));
+  form.fused_loss = true;
+  CHECK(plain - all(kept_by_head(config, form)) == (4 - 2) * logits);
+  const auto bytes_of_loss = [&](const std::vector<Kernel>& pass) {
+    double bytes = 0;
+    for (const Kernel& kernel : pass) bytes += kernel.name == "loss" ? kernel.bytes : 0;
+    return bytes;
+  };
+  const LayerKernels kernels = head_kernels(config, form);
+  CHECK(bytes_of_loss(kernels.forward) == 6 * logits);
+  CHECK(bytes_of_loss(kernels.input_grad) == 4 * logits);
+}
+
 TEST_CASE("embedding: token ids and the mask; head: 4·s·b·h·(1 + V/h)") {
   const TransformerConfig config = gpt_config(24, 2048, 16);
   const double tokens = 2 * 2048;

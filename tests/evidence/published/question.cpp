@@ -327,8 +327,6 @@ TEST_CASE("rows that cannot be asked say why") {
   };
   CHECK(why({{"precision", "NVFP4"}}) ==
         "products in \"NVFP4\" are not priced, only those of 8, 16 and 32 bits");
-  CHECK(why({{"framework", "torchtitan"}, {"recompute", "selective"}}) ==
-        "its selective recomputation rebuilds every second product, which layers do not state");
   CHECK(why({{"dp", "2"}}) == "its degrees multiply to 16 devices, and it has 8");
   CHECK(why({{"micro_batch", "5"}}) ==
         "72 sequences of a replica do not divide by the micro-batch of 5");
@@ -392,6 +390,33 @@ TEST_CASE("MegaScale has fused attention and reduces in buckets") {
   CHECK(assumes(question, "no parallel blocks"));
 }
 
+TEST_CASE("of Megatron-Bridge the recipe says what is recomputed, and the model's name mtp") {
+  const auto asked = [](const std::map<std::string, std::string>& more) {
+    std::map<std::string, std::string> cells =
+        with(pipeline_row(), {{"model", "DeepSeekV3 (w/ MTP)"},
+                              {"layers", ""},
+                              {"hidden", ""},
+                              {"heads", ""},
+                              {"hardware", "DGX-B200"},
+                              {"precision", "FP8-MX"},
+                              {"framework", "Megatron-Bridge"},
+                              {"recompute", ""}});
+    return question_of(point_of(with(cells, more)));
+  };
+  const Question eight = asked({});
+  CHECK(eight.why_not.empty());
+  CHECK(eight.request.setting.trace.find(",mtp=1") != std::string::npos);
+  CHECK(eight.request.setting.trace.find(",loss=fused") != std::string::npos);
+  CHECK(eight.request.setting.partition.ends_with("-63"));  // embedding, 61 blocks, module, head
+  CHECK(print(eight.request.setting.recomputation) == "modules:mla_up_proj+mlp");
+  CHECK(assumes(eight, "as in the recipe of Megatron-Bridge"));
+  const Question without = asked({{"model", "DeepSeekV3 (w/o MTP)"}, {"hardware", "DGX-GB200"}});
+  CHECK(without.request.setting.trace.find(",mtp=") == std::string::npos);
+  CHECK(print(without.request.setting.recomputation) == "modules:mla_up_proj");
+  CHECK(asked({{"hardware", "DGX-GB300"}}).request.setting.recomputation.parts.empty());
+  CHECK(print(asked({{"recompute", "full"}}).request.setting.recomputation) == "every:1");
+}
+
 TEST_CASE("recomputation is asked by blocks, or of plain attention") {
   const auto asked = [](const std::string& recompute, const std::string& framework) {
     return question_of(
@@ -404,8 +429,13 @@ TEST_CASE("recomputation is asked by blocks, or of plain attention") {
   CHECK(rebuild(asked("full", "Megatron-LM")) == Rebuild::every);
   CHECK(rebuild(asked("selective", "Megatron-LM")) == Rebuild::selective);
   const Question fused = asked("selective", "Megatron-Bridge");
-  CHECK(fused.request.setting.recomputation.parts.empty());
-  CHECK(assumes(fused, "selective recomputation rebuilds nothing"));
+  CHECK(rebuild(fused) == Rebuild::selective);
+  CHECK(assumes(fused, "selective recomputation runs the fused attention again"));
+  for (const std::string recompute : {"selective", "selective per op"}) {
+    const Question by_ops = asked(recompute, "torchtitan");
+    CHECK(print(by_ops.request.setting.recomputation) == "ops");
+    CHECK(assumes(by_ops, "by ops, as in the recipe") == (recompute == "selective"));
+  }
 }
 
 }  // namespace stageline::question_tests

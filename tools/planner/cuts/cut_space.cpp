@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cost_models/recomputation.hpp"
 #include "cost_models/state_bytes.hpp"
 #include "cost_models/tied_weights.hpp"
 #include "schedulers/partition/cuts.hpp"
@@ -248,6 +249,10 @@ void CutSpace::sum_bytes() {
       held_on(asked.ranked ? with_state(asked.model, asked.ranked->grid().degrees()) : asked.model,
               layout_.plan.partition, layout_.placement);
   const std::vector<Bytes> crossing = crossing_bytes(model);
+  StageRecomputation selective{Rebuild::selective, 1};
+  for (const Recomputation::Part& part : asked.recomputation.parts) {
+    if (part.how.rebuild == Rebuild::selective) selective = part.how;
+  }
   for (std::vector<double>* const sum : {&weights_, &state_, &stash_, &selective_}) {
     sum->assign(first_layer_.size(), 0);
   }
@@ -262,7 +267,7 @@ void CutSpace::sum_bytes() {
       grow(weights_, bytes(one.weights));
       grow(state_, bytes(one.gradients + one.optimizer_state));
       grow(stash_, bytes(one.stash_input_grad + one.stash_weight_grad));
-      grow(selective_, bytes(one.selective_stash));
+      grow(selective_, bytes(selective_stash(one, selective, 0)));
     }
     if (unit > 0) crossing_[unit] = bytes(nth(crossing, first_layer_[unit] - 1));
   }

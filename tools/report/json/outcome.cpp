@@ -425,10 +425,16 @@ std::string unanswered_json(const Case& asked, const std::string& reason) {
 std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
                       const RowsBeside& beside) {
   Json all = Json::array();
+  const bool several = differences_of(rows).recomputations;
+  const auto put_recomputation = [&](Json& item, const Row& row) {
+    if (several) item["recomputation"] = print(row.asked.recomputation());
+  };
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     if (!row.outcome) {
-      all.push_back(unanswered(row.asked, row.schedule, row.why_not));
+      Json item = unanswered(row.asked, row.schedule, row.why_not);
+      put_recomputation(item, row);
+      all.push_back(std::move(item));
       continue;
     }
     Json item = json_of(setting, row.asked, *row.outcome, false, row.figures);
@@ -442,6 +448,7 @@ std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
     if (beside.ways != nullptr && beside.ways->row == i) {
       item["ways_to_fit"] = ways_to_fit_json(*beside.ways);
     }
+    put_recomputation(item, row);
     all.push_back(std::move(item));
   }
   return all.text();

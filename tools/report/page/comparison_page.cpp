@@ -31,7 +31,8 @@ Bytes peak_of(const Outcome& outcome) {
 }
 
 std::string name_of(const ComparisonReport& report, std::size_t row) {
-  const std::string name = row_name(report.rows[row], report.view.cuts);
+  const std::string name =
+      row_name(report.rows[row], {report.view.cuts, report.view.recomputations});
   return report.view.sweep ? fmt::format("{} on {}", name, report.rows[row].asked.device_count())
                            : name;
 }

@@ -101,7 +101,7 @@ std::string Impossible::sentence(bool sweep) const {
 }
 
 std::vector<Impossible> impossible_rows(const std::vector<Row>& rows) {
-  const bool with_cut = cuts_differ(rows);
+  const RowDifferences differences = differences_of(rows);
   std::vector<Impossible> reasons;
   for (const Row& row : rows) {
     if (row.outcome) continue;
@@ -110,9 +110,9 @@ std::vector<Impossible> impossible_rows(const std::vector<Row>& rows) {
       return known.devices == devices && known.why_not == row.why_not;
     });
     if (same == reasons.end()) {
-      reasons.push_back({block_of(row), devices, row.why_not, row_name(row, with_cut)});
+      reasons.push_back({block_of(row), devices, row.why_not, row_name(row, differences)});
     } else {
-      same->schedules += ", " + row_name(row, with_cut);
+      same->schedules += ", " + row_name(row, differences);
     }
   }
   return reasons;
@@ -120,6 +120,7 @@ std::vector<Impossible> impossible_rows(const std::vector<Row>& rows) {
 
 ComparisonView with_rows(ComparisonView view, const Comparison& found) {
   view.cuts = cuts_differ(found.rows);
+  view.recomputations = differences_of(found.rows).recomputations;
   if (!found.uncertain.empty()) view.uncertain = &found.uncertain;
   return view;
 }

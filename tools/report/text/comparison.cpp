@@ -81,6 +81,14 @@ std::string rows_left_out(const std::vector<Row>& rows, const RankedRows& order,
   return fmt::format("… {} more{}: --full\n", more, fit);
 }
 
+// The schedule with its recomputation, where several are compared.
+std::string cell_in_row(const FigureRow& figure, const FigureFacts& facts, const Row& row,
+                        const ComparisonView& view) {
+  const std::string cell = cell_of(figure, facts);
+  if (!view.recomputations || std::string_view(figure.column.title) != "schedule") return cell;
+  return fmt::format("{} ({})", cell, own_of_row(row, {false, true}));
+}
+
 }  // namespace
 
 std::vector<std::string> comparison_columns() {
@@ -133,7 +141,9 @@ std::string comparison_table(const std::vector<Row>& rows, const RankedRows& ord
   std::vector<std::vector<std::string>> cells;
   for (std::size_t k = 0; k < top; ++k) {
     cells.emplace_back();
-    for (const FigureRow* const one : shown) cells.back().push_back(cell_of(*one, facts[k]));
+    for (const FigureRow* const one : shown) {
+      cells.back().push_back(cell_in_row(*one, facts[k], rows[order.rows[k]], view));
+    }
   }
   const std::string more = rows_left_out(rows, order, top);
   if (!view.columns.empty()) return table(columns, cells, view.width) + more;
@@ -157,7 +167,8 @@ Sheet comparison_sheet(const std::vector<Row>& rows, const std::vector<std::size
     const Column column = column_of(*one, view);
     sheet.columns.push_back({column.title, one->definition, column.left, is_shown});
     for (std::size_t i = 0; i < facts.size(); ++i) {
-      sheet.rows[i].push_back({cell_of(*one, facts[i]), exact_of(*one, facts[i])});
+      sheet.rows[i].push_back(
+          {cell_in_row(*one, facts[i], rows[order[i]], view), exact_of(*one, facts[i])});
     }
   }
   return sheet;

@@ -22,7 +22,8 @@ struct ComparisonView {
   RankBy by{};              // the order; its columns are shown
   /// Those of the rows, with --jitter and the like; else empty.
   const std::vector<Uncertainty>* uncertain = nullptr;
-  bool cuts = false;  // several are compared, so that rows name theirs
+  bool cuts = false;            // several are compared, so that rows name theirs
+  bool recomputations = false;  // as cuts
 };
 
 /// The titles of all columns, in their order.

@@ -41,7 +41,7 @@ std::vector<double> repeated_flops(const Case& asked, const Outcome& outcome) {
     const StageRecomputation how = rebuilt.empty() ? StageRecomputation{} : nth(rebuilt, stage);
     if (!is_rebuilt(how, place)) continue;
     if (!repeats_forward(how, place)) {
-      nth(flops, stage) += static_cast<double>(layer.selective_flops);
+      nth(flops, stage) += static_cast<double>(selective_flops(layer, how, place));
     } else if (layer.recompute == Time{} || layer.recompute * skipped >= layer.forward) {
       nth(flops, stage) += static_cast<double>(layer.forward_flops);
     }

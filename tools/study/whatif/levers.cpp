@@ -153,6 +153,7 @@ void Levers::find_memory_shares(const Case& asked, const Layout& layout) {
       if (!layer.memory_bound) continue;
       layer.forward = layer.input_grad = layer.weight_grad = layer.backward = Time{};
       layer.selective_forward = Time{};
+      for (LayerModule& module : layer.modules) module.forward = Time{};
     }
   };
   leave_out(without.model);
