@@ -83,52 +83,7 @@ std::string_view word(Positions positions) {
   return "";  // unreachable; g++ wants it
 }
 
-// recompute_modules of NVIDIA-NeMo/Megatron-Bridge, src/megatron/bridge/perf_recipes, as of
-// 2026-08-14 (24849e23c), read on 2026-11-29. Recipes of other releases may differ.
-struct Recipe {
-  std::string_view model;      // key_of() begins with it
-  std::string_view chip;       // a word of the hardware; empty: any
-  std::string_view precision;  // bf16, fp8, mxfp8; empty: any
-  int pipeline;                // 0: any
-  std::string_view modules;    // empty: none
-};
-constexpr std::array<Recipe, 11> recipes{{
-    {"deepseekv3", "gb300", "bf16", 0, "moe_act"},
-    {"deepseekv3", "gb300", "fp8", 0, "mla_up_proj"},
-    {"deepseekv3", "gb300", "mxfp8", 0, ""},
-    {"deepseekv3", "gb200", "fp8", 0, "mlp"},
-    {"deepseekv3", "gb200", "", 0, "mla_up_proj"},
-    {"deepseekv3", "b200", "mxfp8", 8, "mla_up_proj+mlp"},
-    {"deepseekv3", "b200", "", 0, "mla_up_proj"},
-    {"deepseekv3", "b300", "", 0, "mla_up_proj"},
-    {"deepseekv3", "h100", "", 0, "mla_up_proj+mlp"},
-    {"gptoss120b", "gb200", "mxfp8", 0, ""},
-    {"gptoss120b", "", "", 0, "layernorm+moe_act"},
-}};
-
-std::string_view recipe_precision(const std::string& printed) {
-  const std::string key = key_of(printed);
-  const auto has = [&](std::string_view word) { return key.find(word) != std::string::npos; };
-  if (has("mx")) return "mxfp8";
-  return has("fp8") ? "fp8" : "bf16";
-}
-
 }  // namespace
-
-std::string recipe_recomputation(const Point& point) {
-  if (point.framework.find("Bridge") == std::string::npos) return "";
-  const std::string model = key_of(without_remark(point.model));
-  const std::string chip = key_of(point.hardware);
-  for (const Recipe& recipe : recipes) {
-    if (!starts_with(model, recipe.model)) continue;
-    if (chip.find(recipe.chip) == std::string::npos) continue;
-    if (!recipe.precision.empty() && recipe.precision != recipe_precision(point.precision))
-      continue;
-    if (recipe.pipeline != 0 && recipe.pipeline != point.pipeline) continue;
-    return recipe.modules.empty() ? "" : "modules:" + std::string(recipe.modules);
-  }
-  return "";
-}
 
 const FamilyMember* family_of(const Point& point) {
   const std::string_view named = without_remark(point.model);

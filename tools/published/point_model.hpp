@@ -34,8 +34,4 @@ struct SpelledModel {
 };
 SpelledModel spelled_model(const Point& point);
 
-/// The modules that Megatron-Bridge's recipe of pretraining recomputes for such a row, as
-/// --recompute takes them: "modules:mla_up_proj". Empty: no recipe says so.
-std::string recipe_recomputation(const Point& point);
-
 }  // namespace stageline

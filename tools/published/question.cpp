@@ -288,10 +288,20 @@ class QuestionWriter {
     return text;
   }
 
+  // The dispatcher matters where ranks share the experts.
   std::string recipe_options() {
-    assume(fmt::format("as its recipe in the container's Megatron-Bridge sets them: CUDA graphs {}",
-                       recipe_->graphs));
-    return fmt::format(",graphs={}", recipe_->graphs);
+    const bool dispatches = point_.config.experts && point_.expert > 1;
+    assume(fmt::format(
+        "as its recipe in the container's Megatron-Bridge sets them: CUDA graphs {}{}",
+        recipe_->graphs, dispatches ? fmt::format(", experts by {}", recipe_->dispatch) : ""));
+    return fmt::format(",graphs={}{}", recipe_->graphs,
+                       dispatches ? fmt::format(",dispatch={}", recipe_->dispatch) : "");
+  }
+
+  std::string recipe_recomputation() const {
+    if (recipe_ == nullptr) return "";
+    if (recipe_->block_layers > 0) return fmt::format("block:{}", recipe_->block_layers);
+    return recipe_->modules.empty() ? "" : fmt::format("modules:{}", recipe_->modules);
   }
 
   // PyTorch FSDP without compilation, as fitted to its runs on fewer than 64 devices
@@ -492,13 +502,11 @@ class QuestionWriter {
 
   void set_recomputation(SettingRequest& setting) {
     const std::string asked = lower_case(point_.recompute);
-    std::string words = recomputation(asked);
+    std::string words = asked.empty() ? recipe_recomputation() : recomputation(asked);
     if (asked.empty()) {
-      words = recipe_recomputation(point_);
-      assume(words.empty() ? "recomputation is not printed: none"
-                           : fmt::format("recomputation is not printed: {}, as in the recipe of "
-                                         "Megatron-Bridge of 2026-08",
-                                         words));
+      assume(words.empty()
+                 ? "recomputation is not printed: none"
+                 : fmt::format("recomputation is not printed: {}, as its recipe has it", words));
     }
     if ((asked.empty() && words.empty()) || asked == "none") return;
     if (words.empty()) {

@@ -65,6 +65,7 @@ constexpr std::array recipe_rows{
     RecipeRow{"kimi-k2", "h100", "", 0, 0, 0, experts("none", "nccl", low_rank_mlp)},
     RecipeRow{"kimi-k2", "", "", 0, 0, 0, experts("none", "nccl", low_rank)},
     RecipeRow{"gpt-oss-120b", "gb300", "", 0, 0, 0, experts("partial", "nccl")},
+    RecipeRow{"gpt-oss-120b", "gb200", "m", 2606, 0, 0, whole_step("", true)},
     RecipeRow{"gpt-oss-120b", "gb200", "", 2604, 0, 0,
               experts("none", "hybridep", norm_and_act, true)},
     RecipeRow{"gpt-oss-120b", "b300", "", 0, 0, 8, experts("partial", "hybridep")},
