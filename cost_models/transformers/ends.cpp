@@ -34,7 +34,7 @@ LayerKernels head_kernels(const TransformerConfig& config, const LanguageForm& f
   LayerKernels passes;
   add_elementwise(passes, "last_norm", sizes.bytes(sizes.norm_elements()),
                   block_traffic(form).norm);
-  add_linear(passes, "logits", sizes.tokens, sizes.padded_vocab, sizes.hidden);
+  add_wide_linear(passes, "logits", sizes.tokens, sizes.padded_vocab, sizes.hidden);
   passes.forward.push_back(elementwise("loss", loss_forward_bytes * logits));
   passes.input_grad.push_back(elementwise("loss", loss_backward_bytes * logits));
   std::reverse(passes.input_grad.begin(), passes.input_grad.end());

@@ -23,9 +23,12 @@ struct LanguageForm {
   bool fused = false;  // norms, activations and adds each read and write their tensors once (as
                        // compiled); else as Megatron-LM of 2021 to 2023 does it
   bool dropout = false;
-  bool alignment = false;    // products with extents that are no multiples of 64 are slower
-  double imbalance = 1;      // tokens of the most loaded rank's experts over the mean
-  double element_bytes = 2;  // of an activation and its gradient
+  bool alignment = false;       // products with extents that are no multiples of 64 are slower
+  double imbalance = 1;         // tokens of the most loaded rank's experts over the mean
+  double element_bytes = 2;     // of an activation and its gradient
+  double product_bytes = 0;     // of one that a quantized product keeps for W; 0: as the others
+  std::int64_t wide_start = 0;  // blocks at the start whose products are in 16 bits all the same,
+  std::int64_t wide_end = 0;    // and at the end (Megatron-LM's --first-last-layers-bf16)
   int slices = 1;  // equal ones that a sequence is cut into; all below is then of one of them, the
                    // mean: it attends to the slices before it as well
   friend bool operator==(const LanguageForm&, const LanguageForm&) = default;
@@ -43,6 +46,7 @@ struct Kernel {
   double flops = 0;        // all that are computed; of products 2·count·m·n·k
   double bytes = 0;        // read and written, of elementwise kernels
   bool selective = false;  // repeated by selective recomputation
+  bool wide = false;       // a product in 16 bits where those of blocks are quantized: the router's
 };
 
 /// The passes of one layer.

@@ -25,10 +25,13 @@ double eight_norm(double x, double y) {
 }
 
 double seconds_of(const Kernel& kernel, const LanguagePricing& pricing) {
-  const bool gemm = kernel.kind == KernelKind::gemm;
-  const double peak = gemm ? pricing.base.flops_per_second : pricing.attention_peak;
   KernelRates rates = pricing.rates;
-  if (gemm && pricing.base.format.products_only) rates.gemm = rates.gemm_8bit;
+  double peak = pricing.attention_peak;
+  if (kernel.kind == KernelKind::gemm && pricing.quantized() &&
+      (!kernel.wide || pricing.head_and_router)) {
+    peak = pricing.product_peak;
+    rates.gemm = pricing.product_share;
+  }
   return seconds(kernel, rates, peak, pricing.base.bytes_per_second, pricing.form.alignment);
 }
 
@@ -180,7 +183,18 @@ double attention_gradients(const LanguagePricing& pricing, const RankSizes& size
 
 }  // namespace
 
-Layer block_layer(const LanguagePricing& pricing, std::int64_t block) {
+bool is_wide_block(const LanguagePricing& pricing, std::int64_t block) {
+  return pricing.quantized() && (block < pricing.form.wide_start ||
+                                 block >= pricing.config.layers - pricing.form.wide_end);
+}
+
+Layer block_layer(const LanguagePricing& given, std::int64_t block) {
+  LanguagePricing pricing = given;
+  if (is_wide_block(pricing, block)) {
+    pricing.form.product_bytes = 0;
+    pricing.product_peak = pricing.attention_peak;
+    pricing.product_share = pricing.rates.gemm;
+  }
   const TransformerConfig& config = pricing.config;
   Layer layer;
   layer.name = fmt::format("block.{}", block);

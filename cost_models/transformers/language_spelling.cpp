@@ -21,6 +21,7 @@ namespace {
 constexpr std::string_view open_name = "transformer";
 constexpr std::int64_t longest_sequence = 1 << 24;  // tokens
 constexpr double most_imbalance = 1024;
+constexpr std::int64_t most_blocks = 1 << 20;
 
 bool is_config_file(std::string_view name) { return name.ends_with(".json"); }
 
@@ -40,6 +41,11 @@ double imbalance_of(const std::string& text) {
   const double value = real_number("imbalance", text, rule);
   if (value >= 1 && value <= most_imbalance) return value;
   throw UsageError(fmt::format("imbalance must be {}, not {}", rule, text));
+}
+
+// 0 as well.
+std::int64_t blocks_of(const std::string& key, const std::string& value) {
+  return value == "0" ? 0 : whole_number(key, value, most_blocks);
 }
 
 TransformerConfig config_called(const std::string& name, const std::string& config) {
@@ -132,7 +138,7 @@ LanguageSpelling::LanguageSpelling(const std::string& name, const std::string& c
 std::vector<std::string> LanguageSpelling::options() {
   std::vector<std::string> names = transformer_options();
   names.insert(names.end(), {"seq", "tp", "cp", "ep", "etp", "sp", "attention", "fused", "dropout",
-                             "alignment", "imbalance"});
+                             "alignment", "imbalance", "bf16_start", "bf16_end"});
   for (const KernelConstant& constant : kernel_constants()) {
     // The optimizer's time a parameter has no word here: optimizer=adam is the algorithm.
     if (constant.name != "optimizer") names.emplace_back(constant.name);
@@ -161,6 +167,10 @@ bool LanguageSpelling::take(const std::string& key, const std::string& value) {
     form_.dropout = yes_or_no(key, value);
   } else if (key == "alignment") {
     form_.alignment = yes_or_no(key, value);
+  } else if (key == "bf16_start") {
+    form_.wide_start = blocks_of(key, value);
+  } else if (key == "bf16_end") {
+    form_.wide_end = blocks_of(key, value);
   } else if (key == "imbalance") {
     form_.imbalance = imbalance_of(value);
   } else if (const KernelConstant* const constant = constant_called(key)) {

@@ -59,6 +59,14 @@ void add_linear(LayerKernels& passes, std::string_view name, double rows, double
   passes.weight_grad.push_back(product(name, rows, columns, inner, count));
 }
 
+void add_wide_linear(LayerKernels& passes, std::string_view name, double rows, double columns,
+                     double inner) {
+  add_linear(passes, name, rows, columns, inner);
+  for (auto* pass : {&passes.forward, &passes.input_grad, &passes.weight_grad}) {
+    pass->back().wide = true;
+  }
+}
+
 void add_elementwise(LayerKernels& passes, std::string_view name, double bytes,
                      const TensorPasses& tensors) {
   if (tensors.forward > 0) passes.forward.push_back(elementwise(name, bytes * tensors.forward));

@@ -24,6 +24,7 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   sizes.norm_tokens = sizes.sequence ? sizes.tokens / sizes.tensor : sizes.tokens;
   sizes.hidden = real(config.hidden);
   sizes.element_bytes = form.element_bytes;
+  sizes.product_bytes = form.product_bytes > 0 ? form.product_bytes : form.element_bytes;
   sizes.heads = real(config.heads) / sizes.tensor;
   if (config.latent) {
     sizes.key_heads = sizes.heads;

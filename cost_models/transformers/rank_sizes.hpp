@@ -44,6 +44,7 @@ struct RankSizes {
   double ffn = 0;            // of a dense MLP, on this rank
   double padded_vocab = 0;   // on this rank
   double element_bytes = 2;  // of an activation and its gradient
+  double product_bytes = 2;  // of an activation that a block's product keeps for W
 
   /// Whether a rank sends tokens of its part of the sequence to the experts of others: else its
   /// tensor-parallel group has all experts, and gathers the tokens before they are routed.

@@ -70,11 +70,21 @@ bool bracketed(const Point& point) {
   return holds(point.framework, "Bridge") && holds(point.precision, "(fp8");
 }
 
-bool eight_bits(const Point& point) { return holds(lower_case(point.precision), "fp8"); }
-
-bool four_bits(const Point& point) {
+// The recipe of quantized products (cost_models/transformers/product_recipes.hpp), by the words of
+// NVIDIA's tables (CS, DS, SC and MX for current, delayed, sub-channel and microscaling) and of
+// torchao (tensorwise is current scaling); "fp8" where they say no more; "" where none is
+// quantized.
+std::string quantized_products(const Point& point) {
   const std::string words = lower_case(point.precision);
-  return holds(words, "fp4") && words.find('(') == std::string::npos;
+  if (holds(words, "fp4") && words.find('(') == std::string::npos) return "nvfp4";
+  if (!holds(words, "fp8")) return "";
+  if (holds(words, "mxfp8") || holds(words, "fp8-mx")) return "mxfp8";
+  if (holds(words, "fp8-cs") || holds(words, "current") || holds(words, "tensorwise")) {
+    return "fp8-current";
+  }
+  if (holds(words, "fp8-ds") || holds(words, "delayed")) return "fp8-delayed";
+  if (holds(words, "fp8-sc") || holds(words, "block")) return "fp8-block";
+  return "fp8";
 }
 
 class QuestionWriter {
@@ -129,11 +139,7 @@ class QuestionWriter {
     }
     if (const std::string why = fault_of_experts(); !why.empty()) return why;
     if (!known_precision()) {
-      return fmt::format("the precision \"{}\" is not known; bf16, fp16 and fp8 are",
-                         point_.precision);
-    }
-    if (four_bits(point_)) {
-      return fmt::format("products in \"{}\" are not priced, only those of 8, 16 and 32 bits",
+      return fmt::format("the precision \"{}\" is not known; bf16, fp16, fp8 and nvfp4 are",
                          point_.precision);
     }
     if (lower_case(point_.recompute) == "selective" && holds(point_.framework, "torchtitan")) {
@@ -226,7 +232,9 @@ class QuestionWriter {
     const bool fused = software_ == Software::megatron_core || software_ == Software::fsdp_compiled;
     text += fmt::format(",fused={}", fused ? "yes" : "no");
     if (is_plain(software_)) text += ",dropout=yes";
-    if (eight_bits(point_)) text += ",dtype=fp8";
+    if (const std::string products = quantized_products(point_); !products.empty()) {
+      text += ",dtype=" + products;
+    }
     if (hardware_.kind.starts_with("v100")) text += ",dtype=fp16";  // it has no bf16
     if (bracketed(point_)) {
       assume(
@@ -300,6 +308,12 @@ class QuestionWriter {
         assume("weights and gradients communicated in bf16");
         return find_precision("mixed");
       case Software::megatron_core:
+        if (const std::string products = quantized_products(point_);
+            holds(point_.framework, "Bridge") && !products.empty() && products != "fp8") {
+          assume(fmt::format(
+              "weights as Megatron-Bridge's recipe of {} keeps them, gradients in fp32", products));
+          return find_precision(products);
+        }
         if (point_.precision.find("fp32 gradient") == std::string::npos) {
           assume("bf16 with gradients in fp32, 18 bytes a parameter");
         }
