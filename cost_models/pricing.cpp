@@ -13,11 +13,19 @@
 namespace stageline {
 namespace {
 
-constexpr std::array<NumberFormat, 5> formats_and_fp8 = {{{"fp32", 4, false, false},
-                                                          {"tf32", 4, false, false},
-                                                          {"fp16", 2, true, false},
-                                                          {"bf16", 2, true, false},
-                                                          {"fp8", 2, true, true}}};
+constexpr std::array<NumberFormat, 10> formats_and_recipes = {{
+    {"fp32", 4, false, false},
+    {"tf32", 4, false, false},
+    {"fp16", 2, true, false},
+    {"bf16", 2, true, false},
+    {"fp8", 2, true, true},
+    {"fp8-current", 2, true, true, "fp8"},
+    {"fp8-delayed", 2, true, true, "fp8"},
+    {"fp8-block", 2, true, true, "fp8"},
+    {"mxfp8", 2, true, true, "fp8", true},
+    {"nvfp4", 2, true, true, "fp4", true},
+}};
+constexpr std::size_t recipes_from = 4;
 
 constexpr std::array<Optimizer, 3> optimizers = {Optimizer::sgd, Optimizer::momentum,
                                                  Optimizer::adam};
@@ -51,13 +59,27 @@ auto chosen(const std::string& what, const std::string& wanted, const Table& tab
       "layer \"{}\": {} do not fit in 64 bits; use a smaller batch or model", layer, what));
 }
 
+[[noreturn]] void refuse_format(const DeviceKind& device, const NumberFormat& format,
+                                std::string_view missing) {
+  std::vector<std::string> known;
+  for (const PeakRate& p : device.peak) known.push_back(p.precision);
+  const std::string needs =
+      missing == format.name ? ""
+      : format.scaled_by_hardware
+          ? fmt::format(", whose scales are the work of chips with a peak rate for {}", missing)
+          : fmt::format(", whose products have that of {}", missing);
+  throw UsageError(fmt::format("device \"{}\" states no peak rate for dtype {}{}; it states {}",
+                               device.name, format.name, needs,
+                               known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+}
+
 }  // namespace
 
 std::span<const NumberFormat> number_formats() {
-  return std::span(formats_and_fp8).first(formats_and_fp8.size() - 1);
+  return std::span(formats_and_recipes).first(recipes_from);
 }
 
-std::span<const NumberFormat> product_formats() { return formats_and_fp8; }
+std::span<const NumberFormat> product_formats() { return formats_and_recipes; }
 
 const PeakRate* peak_of(const DeviceKind& device, std::string_view precision) {
   for (const PeakRate& peak : device.peak) {
@@ -72,13 +94,11 @@ Pricing pricing_of(const DeviceKind& device, const RooflineOptions& options,
   std::string dtype = options.dtype;
   if (dtype.empty()) dtype = peak_of(device, "bf16") != nullptr ? "bf16" : "fp32";
   pricing.format = chosen("dtype", dtype, formats, [](const NumberFormat& f) { return f.name; });
-  const PeakRate* const peak = peak_of(device, dtype);
-  if (peak == nullptr) {
-    std::vector<std::string> known;
-    for (const PeakRate& p : device.peak) known.push_back(p.precision);
-    throw UsageError(
-        fmt::format("device \"{}\" states no peak rate for dtype {}; it states {}", device.name,
-                    dtype, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  const std::string_view rated = pricing.format.peak_precision();
+  const PeakRate* const peak = peak_of(device, rated);
+  if (peak == nullptr) refuse_format(device, pricing.format, rated);
+  if (pricing.format.scaled_by_hardware && peak_of(device, "fp4") == nullptr) {
+    refuse_format(device, pricing.format, "fp4");
   }
   pricing.optimizer = optimizer_called(options.optimizer.empty() ? optimizer : options.optimizer);
   pricing.batch = options.batch == 0 ? batch : options.batch;
@@ -149,6 +169,13 @@ Time fitting_time(const std::string& layer, double seconds) {
                                  seconds, to_seconds(longest_input)));
   }
   return from_seconds(seconds);
+}
+
+std::string tf32_note(const DeviceKind& device, const NumberFormat& format, bool convolutions) {
+  if (format.name != "fp32" || peak_of(device, "tf32") == nullptr) return "";
+  return fmt::format(
+      "products are in fp32, not TF32: so are torch's by default since 1.12{}; dtype=tf32 prices it",
+      convolutions ? ", but not its convolutions" : "");
 }
 
 std::string device_title(const DeviceKind& device) {

@@ -17,11 +17,15 @@ struct NumberFormat {
   std::string_view name;
   std::int64_t bytes = 0;      // of an activation, a weight, a gradient
   bool master = false;         // whether the optimizer keeps the weights once more in 4 bytes
-  bool products_only = false;  // fp8: of a product's operands; all that is kept has 2 bytes
+  bool products_only = false;  // fp8: of a product's operands; weights and gradients have 2 bytes
+  std::string_view peak = "";  // whose peak of a device its products have; empty: its own name's
+  bool scaled_by_hardware = false;  // mxfp8, nvfp4: chips that state a peak of fp4 do it
+
+  std::string_view peak_precision() const { return peak.empty() ? name : peak; }
 };
 /// fp32, tf32, fp16, bf16.
 std::span<const NumberFormat> number_formats();
-/// These and fp8.
+/// These, fp8 and its recipes (transformers/product_recipes.hpp).
 std::span<const NumberFormat> product_formats();
 
 /// Null where the device states none at that precision.
@@ -65,6 +69,10 @@ Time fitting_time(const std::string& layer, double seconds);
 
 /// "NVIDIA H100 SXM5 80 GB", or the kind's name.
 std::string device_title(const DeviceKind& device);
+
+/// That fp32 is not priced as TF32, where the device has both and a framework might take the one
+/// for the other; else empty. `convolutions`: the model has them.
+std::string tf32_note(const DeviceKind& device, const NumberFormat& format, bool convolutions);
 
 /// In the notes of a model whose format keeps a master copy.
 inline constexpr std::string_view master_copy_note =

@@ -123,6 +123,10 @@ Provenance provenance_of(const ModelShape& shape, const DeviceKind& device, cons
   p.source = fmt::format("shapes: {}; peaks: {}", shape.source,
                          device.source.empty() ? "unknown" : device.source);
   p.notes = shape.notes;
+  if (std::string note = tf32_note(device, price.format, shape.sample != "sequence");
+      !note.empty()) {
+    p.notes.push_back(std::move(note));
+  }
   if (price.format.master) p.notes.emplace_back(master_copy_note);
   return p;
 }

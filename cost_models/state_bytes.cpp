@@ -17,7 +17,9 @@ namespace {
 
 // Adam's moments take 8 bytes, a master copy of the weights 4, and a copy of the gradients in fp32
 // that the optimizer works on, where they are accumulated in fp16, 4.
-constexpr std::array<PrecisionRecipe, 5> recipes{{
+// Megatron-LM's precision-aware optimizer keeps of the master copy the 16 bits that bf16 weights
+// lack (store_param_remainders, its default), but all 32 where the weights are no bf16.
+constexpr std::array<PrecisionRecipe, 15> recipes{{
     {{"fp32", 4, 4, 8},
      "Megatron-LM, docs/source/api-guide/dist_optimizer.md: fp32 parameters and gradients, 16 "
      "bytes"},
@@ -30,6 +32,37 @@ constexpr std::array<PrecisionRecipe, 5> recipes{{
     {{"fp8", 2, 4, 12},
      "Transformer Engine, fp8_model_init: a weight is kept in FP8 and, for Hopper's products, "
      "transposed once more; gradients and optimizer as bf16"},
+    {{"fp8-current", 2, 4, 12},
+     "Megatron-LM, --fp8-recipe tensorwise --fp8-param-gather: as fp8, gathered in 8 bits (its "
+     "low-precision training guide, read 2026-11-29)",
+     1},
+    {{"fp8-delayed", 2, 4, 12},
+     "Megatron-LM, --fp8-recipe delayed --fp8-param-gather: as fp8, gathered in 8 bits",
+     1},
+    {{"fp8-block", 4, 4, 12},
+     "Megatron-Bridge, bf16_with_fp8_subchannel_scaling_mixed: weights in bf16, and quantized by "
+     "rows and by columns beside them",
+     2},
+    {{"mxfp8", 2 * (1 + 1.0 / 32), 4, 12},
+     "Megatron-LM, --fp8-recipe mxfp8 --fp8-param-gather --reuse-grad-buf-for-mxfp8-param-ag: "
+     "quantized by rows and by columns, a scale for 32 elements, gathered in bf16",
+     2},
+    {{"nvfp4", 2 + 2 * (0.5 + 1.0 / 16), 4, 12},
+     "Megatron-Bridge, --fp4-recipe nvfp4: weights in bf16, and quantized by rows and by columns "
+     "beside them, a scale for 16 elements",
+     2},
+    {{"fp8-mixed", 2, 2, 12},
+     "Megatron-Bridge, scripts/performance (read 2026-11-29): as fp8-current, gradients in bf16",
+     1},
+    {{"bf16-moments", 2, 4, 6},
+     "Megatron-LM, --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16"},
+    {{"precision-aware", 2, 2, 6}, "Megatron-LM, the same with --main-grads-dtype bf16"},
+    {{"precision-aware-fp8", 2, 2, 4},
+     "Megatron-LM, --use-precision-aware-optimizer --main-grads-dtype bf16 --exp-avg-dtype fp8 "
+     "--exp-avg-sq-dtype fp8, the least of its guide"},
+    {{"mxfp8-precision-aware", 2 * (1 + 1.0 / 32), 2, 8},
+     "Megatron-LM, mxfp8 with moments and gradients in bf16",
+     2},
 }};
 
 [[noreturn]] void too_large(std::int64_t parameters) {
@@ -196,6 +229,14 @@ const Precision& find_precision(const std::string& text) {
   }
   throw UsageError(fmt::format("no precision is called '{}' (there are {}){}", text,
                                fmt::join(known, ", "), did_you_mean(text, known)));
+}
+
+double gathered_share(const Precision& precision) {
+  const auto* const found = std::find_if(
+      recipes.begin(), recipes.end(),
+      [&](const PrecisionRecipe& recipe) { return recipe.precision.name == precision.name; });
+  if (found == recipes.end() || found->gathered == 0) return 1;
+  return found->gathered / found->precision.weights;
 }
 
 Bytes part_of_kind(const Layer& layer, Bytes bytes, WeightKind kind) {

@@ -17,13 +17,20 @@ namespace stageline {
 struct PrecisionRecipe {
   Precision precision;
   std::string_view source;
+  double gathered = 0;  // bytes of a weight that ranks gather; 0: all
 };
 
-/// fp32, bf16, fp16, mixed, fp8.
+/// fp32, bf16, fp16, mixed, fp8; with Megatron-LM's recipes of quantized products, by the names of
+/// product_recipes(), with their copies of all weights, the embedding's, too; bf16-moments,
+/// precision-aware, precision-aware-fp8, mxfp8-precision-aware.
 std::span<const PrecisionRecipe> precision_recipes();
 
 /// By name. Throws UsageError with the names there are, and the nearest.
 const Precision& find_precision(const std::string& text);
+
+/// The part of a rank's bytes of weights that an all-gather carries: copies that each rank makes
+/// itself are none of it. 1 without a recipe.
+double gathered_share(const Precision& precision);
 
 /// Bytes of the weights a parameter, over the layers that state both, without those that are
 /// another layer's; 0: none does.

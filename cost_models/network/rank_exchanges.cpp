@@ -1,6 +1,7 @@
 // Prices what data-parallel ranks exchange: reductions in buckets, gathers of divided weights,
 // gradients of tied weights.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -54,7 +55,11 @@ Time backward_time(const Model& model, const Partition& partition, int stage) {
 
 std::vector<StateExchange> exchanges_of(const Degrees& degrees, const StageBytes& bytes,
                                         WeightKind kind) {
-  return state_exchanges(degrees.zero, exchanges_every(degrees), bytes.weights, bytes.gradients,
+  const double share = gathered_share(degrees.precision);
+  const Bytes weights =
+      share == 1 ? bytes.weights
+                 : Bytes{std::llround(std::ceil(static_cast<double>(bytes.weights.count) * share))};
+  return state_exchanges(degrees.zero, exchanges_every(degrees), weights, bytes.gradients,
                          shard_groups(degrees), ranks_that_divide(degrees, kind));
 }
 

@@ -44,7 +44,7 @@ LayerKernels head_kernels(const TransformerConfig& config, const LanguageForm& f
   add_elementwise(passes, "last_norm", sizes.bytes(sizes.norm_elements()),
                   block_traffic(form).norm);
   for (int token = 0; token <= form.predictions; ++token) {
-    add_linear(passes, "logits", sizes.tokens, sizes.padded_vocab, sizes.hidden);
+    add_wide_linear(passes, "logits", sizes.tokens, sizes.padded_vocab, sizes.hidden);
     passes.forward.push_back(elementwise("loss", forward));
     passes.input_grad.push_back(elementwise("loss", backward));
   }

@@ -33,7 +33,7 @@ void add_shared(LayerKernels& passes, const TransformerConfig& config, const Ran
   add_mlp(passes, {"shared_up", "shared_activation", "shared_down"}, sizes, config.gated,
           experts.shared_ffn, sizes.tokens, traffic);
   if (config.experts->shared_gate) {
-    add_linear(passes, "shared_gate", sizes.norm_tokens, 1, sizes.hidden);
+    add_wide_linear(passes, "shared_gate", sizes.norm_tokens, 1, sizes.hidden);
     add_elementwise(passes, "shared_weighing", sizes.bytes(sizes.norm_elements()), {2, 3});
   }
   add_elementwise(passes, "shared_add", sizes.bytes(sizes.norm_elements()), {3, 0});
@@ -54,7 +54,7 @@ void add_experts(LayerKernels& passes, const TransformerConfig& config, const La
   const bool receives = sizes.dispatches() && sizes.expert * sizes.expert_tensor > 1;
   passes.experts = static_cast<int>(experts.local);
   const bool sorts = receives && experts.local > 1 && !dispatcher;
-  add_linear(passes, "router", sizes.norm_tokens, experts.count, sizes.hidden);
+  add_wide_linear(passes, "router", sizes.norm_tokens, experts.count, sizes.hidden);
   add_elementwise(passes, "routing", single_bytes * logits, {routing_passes, routing_passes});
   add_moved(passes, "permute", permuted);
   if (sorts) add_moved(passes, "sort_received", sorted);

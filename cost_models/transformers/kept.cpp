@@ -14,6 +14,11 @@
 // width f. A fused attention keeps no scores but 4 bytes a token and head, the logarithm of the sum
 // of exponentials. Means and variances of norms are not counted.
 //
+// Where products are quantized (product_recipes.hpp) W reads its inputs so, in fewer bytes. What
+// another kernel reads as well is then kept twice: attention's output, which its backward reads,
+// and what two products read that quantize it each (Transformer Engine's layers know nothing of
+// each other). The norm before experts is kept in 16 bits, for the router.
+//
 // W reads the inputs of all products and the gradients at their outputs, those of row-parallel
 // products whole: 32·s·b·h bytes of a GPT's block (Zero Bubble, arXiv 2401.10241). I writes these
 // gradients where the tensors stood that it alone reads.
@@ -31,6 +36,7 @@ constexpr double log_sum_exp_bytes = 4;  // a token and head
 // In bytes: all that a forward keeps, and the inputs and output gradients that W reads.
 struct HeldTensors {
   double element_bytes = 2;
+  double product_bytes = 2;  // of an element that W reads
   double kept = 0;
   double weight_grad_inputs = 0;  // part of `kept`
   double output_gradients = 0;
@@ -38,9 +44,10 @@ struct HeldTensors {
 
   void keep(double elements) { kept += element_bytes * elements; }
   void keep_for_product(double elements) {
-    keep(elements);
-    weight_grad_inputs += element_bytes * elements;
+    kept += product_bytes * elements;
+    weight_grad_inputs += product_bytes * elements;
   }
+  bool quantized() const { return product_bytes != element_bytes; }
   void product_writes(double elements) { output_gradients += element_bytes * elements; }
 };
 
@@ -75,6 +82,7 @@ void hold_latent_products(HeldTensors& held, const LatentAttention& latent,
   if (query_rank > 0) {
     hold_norm(held, own * query_rank);
     held.product_writes(own * query_rank);
+    if (held.quantized()) held.keep_for_product(sizes.norm_elements());  // the other low rank's
   }
   hold_norm(held, own * key_value_rank);
   held.product_writes(own * (key_value_rank + real(latent.rotary_width)));
@@ -105,6 +113,9 @@ void hold_attention(HeldTensors& held, const TransformerConfig& config, const La
       break;
     }
   }
+  if (held.quantized() && form.attention != AttentionKernel::plain) {
+    held.keep(sizes.tokens * sizes.attended());
+  }
   held.keep_for_product(sizes.tokens * sizes.attended());
   held.product_writes(sizes.whole_elements());
   hold_end(held, config, form, sizes);
@@ -131,6 +142,7 @@ void hold_experts(HeldTensors& held, const TransformerConfig& config, const Lang
   hold_mlp(held, config.gated, experts.routed_rows, experts.ffn, sizes.hidden);
   if (!form.fused) held.keep(experts.permuted_tokens * experts.chosen * sizes.hidden);
   if (experts.shared_ffn == 0) return;
+  if (held.quantized()) held.keep_for_product(sizes.norm_elements());
   hold_mlp(held, config.gated, sizes.tokens, experts.shared_ffn, sizes.hidden);
   if (config.experts->shared_gate) held.keep(sizes.norm_elements());
 }
@@ -147,9 +159,12 @@ double kept_by_experts(const TransformerConfig& config, const LanguageForm& form
 KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& form,
                         std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, form);
-  HeldTensors held{.element_bytes = sizes.element_bytes};
+  HeldTensors held{.element_bytes = sizes.element_bytes, .product_bytes = sizes.product_bytes};
   hold_attention(held, config, form, sizes);
-  if (config.parallel_residual) {
+  if (config.has_experts(block) && held.quantized()) {
+    held.keep(config.parallel_residual ? sizes.norm_elements() : 2 * sizes.norm_elements());
+    held.weight_grad_inputs += sizes.bytes(sizes.norm_elements());
+  } else if (config.parallel_residual) {
     held.keep_for_product(sizes.norm_elements());  // of the norm; its input is attention's, too
   } else {
     hold_norm(held, sizes.norm_elements());
@@ -178,7 +193,7 @@ KeptBytes kept_by_embedding(const TransformerConfig& config, const LanguageForm&
 KeptBytes kept_by_head(const TransformerConfig& config, const LanguageForm& form) {
   const RankSizes sizes = rank_sizes(config, form);
   const double logits = sizes.tokens * sizes.padded_vocab;
-  HeldTensors held{.element_bytes = sizes.element_bytes};
+  HeldTensors held{.element_bytes = sizes.element_bytes, .product_bytes = sizes.element_bytes};
   hold_norm(held, sizes.norm_elements());
   held.keep_for_product(form.predictions * sizes.norm_elements());
   const double each = form.fused_loss ? sizes.element_bytes : single_bytes;

@@ -19,6 +19,8 @@ constexpr std::array constants{
                    "share of the peak that a large product reaches"},
     KernelConstant{"gemm_8bit", "e_8", "", &KernelRates::gemm_8bit, 0.2, 0.1, 0.95,
                    "share of the 8-bit peak that a large 8-bit product reaches"},
+    KernelConstant{"gemm_4bit", "x_4", "", &KernelRates::gemm_4bit, 0.1, 1, 4,
+                   "FLOPs a second of 4-bit products over those of 8-bit ones"},
     KernelConstant{"gemm_rows", "M0", "rows", &KernelRates::gemm_rows, 1.0, 0, 5000,
                    "rows at which a product reaches half of that"},
     KernelConstant{"gemm_columns", "N0", "columns", &KernelRates::gemm_columns, 1.0, 0, 5000,
@@ -81,6 +83,7 @@ constexpr KernelRates h100() {
 constexpr KernelRates b200() {
   KernelRates rates;
   rates.gemm = 0.46;
+  rates.gemm_4bit = 1.42;
   rates.gemm_rows = 83;
   rates.gemm_columns = 83;
   rates.attention_plain = 0.35;
@@ -116,8 +119,9 @@ constexpr std::string_view of_b200 =
     "products and fused attention fitted to 23 measured steps of Llama 3 on 8 B200 "
     "(MooreThreads/SimuMax v1.2), which leave 3.5 % when a model is left out (514 product sizes "
     "timed by the same project reach 0.505, the best of all sizes 0.776: stas00/ml-engineering); "
-    "size curve and memory: that project's products and elementwise kernels; launch and CPU time "
-    "and plain attention as on A100";
+    "size curve and memory: that project's products and elementwise kernels; 4-bit products: 1.42 "
+    "times as fast as 8-bit ones on a B300 (Transformer Engine's GEMM Profiling Tutorial, 9.147 and "
+    "6.453 ms, read 2026-11-29); launch and CPU time and plain attention as on A100";
 constexpr std::string_view of_gb200 =
     "as the B200, products by the ratio of the best sizes found on both (0.729 to 0.776 of their "
     "peaks, stas00/ml-engineering)";

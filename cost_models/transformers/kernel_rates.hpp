@@ -15,6 +15,7 @@ namespace stageline {
 struct KernelRates {
   double gemm = 0.8;              // share of the peak that a large product reaches
   double gemm_8bit = 0.6;         // the same of 8-bit products, casts and transposes included
+  double gemm_4bit = 1.4;         // speed of 4-bit products over 8-bit ones, casts included
   double gemm_rows = 250;         // rows at which a product reaches half of that
   double gemm_columns = 60;       // the same of the other two extents, as harmonic mean
   double attention_plain = 0.35;  // share of the peak of attention's products, scores in memory

@@ -36,9 +36,12 @@ struct LanguageForm {
                            // all
   int expert_padding = 1;  // rows of each expert are padded to a multiple of it
   std::string dispatcher;  // of tokens to experts: a name of dispatchers(), or NCCL if empty
-  bool narrow_dispatch = false;    // tokens go there in 8 bits, with their scales; back in 16
-  double element_bytes = 2;        // of an activation and its gradient
-  double product_bytes = 0;        // of an operand of a product; 0: as element_bytes
+  bool narrow_dispatch = false;  // tokens go there in 8 bits, with their scales; back in 16
+  double element_bytes = 2;      // of an activation and its gradient
+  double product_bytes = 0;      // of one that a quantized product keeps for W; 0: as the others
+  double operand_bytes = 0;      // of an operand of a product; 0: as element_bytes
+  std::int64_t wide_start = 0;   // blocks at the start whose products are in 16 bits all the same,
+  std::int64_t wide_end = 0;     // and at the end (Megatron-LM's --first-last-layers-bf16)
   double main_gradient_bytes = 4;  // of a weight's gradient, into which the experts' are summed
   int slices = 1;  // equal ones that a sequence is cut into; all below is then of one of them, the
                    // mean: it attends to the slices before it as well
@@ -65,6 +68,7 @@ struct Kernel {
                        // weights that they read, or of gradients that they add to
   double memory_share = 0;  // of the memory's bandwidth that it reaches; 0: KernelRates::memory
   bool selective = false;   // repeated by selective recomputation
+  bool wide = false;  // a product in 16 bits where those of blocks are quantized: the router's
 };
 
 /// The passes of one layer.

@@ -26,10 +26,13 @@ double eight_norm(double x, double y) {
 }
 
 double seconds_of(const Kernel& kernel, const LanguagePricing& pricing) {
-  const bool gemm = kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::grouped;
-  const double peak = gemm ? pricing.base.flops_per_second : pricing.attention_peak;
   KernelRates rates = pricing.rates;
-  if (gemm && pricing.base.format.products_only) rates.gemm = rates.gemm_8bit;
+  double peak = pricing.attention_peak;
+  const bool product = kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::grouped;
+  if (product && pricing.quantized() && (!kernel.wide || pricing.head_and_router)) {
+    peak = pricing.product_peak;
+    rates.gemm = pricing.product_share;
+  }
   return seconds(kernel, rates, peak, pricing.base.bytes_per_second, pricing.form.alignment);
 }
 
@@ -86,7 +89,7 @@ double floor_seconds(const LayerKernels& kernels, const LanguagePricing& pricing
 // router, and the GPU waits for it. No part of a step can be recorded that depends on such a
 // number.
 double expert_seconds(const LayerKernels& kernels, const LanguagePricing& pricing) {
-  if (!pricing.base.format.products_only || pricing.form.graphs == CudaGraphs::full) return 0;
+  if (!pricing.quantized() || pricing.form.graphs == CudaGraphs::full) return 0;
   return kernels.experts * pricing.rates.expert_floor;
 }
 
@@ -234,7 +237,7 @@ std::int64_t module_flops(const Layer& layer, const BlockModule& module,
                           std::int64_t block) {
   double products = 0;
   for (const Kernel& kernel : kernels.forward) {
-    if (kernel.kind != KernelKind::gemm) continue;
+    if (kernel.kind != KernelKind::gemm && kernel.kind != KernelKind::grouped) continue;
     for (const ModuleKernel& part : module.kernels) {
       if (part.name == kernel.name) products += part.share * kernel.flops;
     }
@@ -263,7 +266,18 @@ void set_modules(Layer& layer, const LayerKernels& kernels, const LanguagePricin
 
 }  // namespace
 
-Layer block_layer(const LanguagePricing& pricing, std::int64_t block) {
+bool is_wide_block(const LanguagePricing& pricing, std::int64_t block) {
+  return pricing.quantized() && (block < pricing.form.wide_start ||
+                                 block >= pricing.config.layers - pricing.form.wide_end);
+}
+
+Layer block_layer(const LanguagePricing& given, std::int64_t block) {
+  LanguagePricing pricing = given;
+  if (is_wide_block(pricing, block)) {
+    pricing.form.product_bytes = 0;
+    pricing.product_peak = pricing.attention_peak;
+    pricing.product_share = pricing.rates.gemm;
+  }
   const TransformerConfig& config = pricing.config;
   Layer layer;
   layer.name = fmt::format("block.{}", block);

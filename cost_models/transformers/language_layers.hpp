@@ -18,7 +18,12 @@ struct LanguagePricing {
   LanguageForm form;
   Pricing base;
   KernelRates rates;
-  double attention_peak = 0;  // FLOPs a second: that of 16 bits where products have 8
+  double attention_peak = 0;     // FLOPs a second: that of 16 bits where products have fewer
+  double product_peak = 0;       // of quantized products: that of 8 bits, also where they have 4
+  double product_share = 0;      // of it that a large one reaches, casts included
+  bool head_and_router = false;  // whether theirs are quantized, too
+
+  bool quantized() const { return base.format.products_only; }
 
   double tokens() const {  // of a rank, in a slice where sequences are cut
     return static_cast<double>(form.batch) * static_cast<double>(form.seq) / form.sharding.context /
@@ -34,6 +39,8 @@ struct LanguagePricing {
 
 /// The optimizer's step on the embedding, with KernelRates::step.
 Layer embedding_layer(const LanguagePricing& pricing);
+/// Whether the block's products are in 16 bits though others are quantized.
+bool is_wide_block(const LanguagePricing& pricing, std::int64_t block);
 Layer block_layer(const LanguagePricing& pricing, std::int64_t block);
 /// The module that predicts one more token, of `number` 0 or more: its output is the hidden state
 /// of the blocks and those of all modules so far, which the head reads.

@@ -14,6 +14,7 @@
 #include "cost_models/pricing.hpp"
 #include "cost_models/slices.hpp"
 #include "cost_models/transformers/language_layers.hpp"
+#include "cost_models/transformers/product_recipes.hpp"
 #include "cost_models/transformers/rank_sizes.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
@@ -104,7 +105,8 @@ class BlockLayers {
 
   Layer layer(std::int64_t block) {
     const std::size_t kind = (pricing_.config.has_experts(block) ? 1U : 0U) +
-                             (pricing_.config.has_window(block) ? 2U : 0U);
+                             (pricing_.config.has_window(block) ? 2U : 0U) +
+                             (is_wide_block(pricing_, block) ? 4U : 0U);
     std::optional<Layer>& known = priced_[kind];
     if (!known) known = block_layer(pricing_, block);
     Layer layer = *known;
@@ -114,7 +116,7 @@ class BlockLayers {
 
  private:
   const LanguagePricing& pricing_;
-  std::array<std::optional<Layer>, 4> priced_;
+  std::array<std::optional<Layer>, 8> priced_;
 };
 
 // ---- provenance ----
@@ -136,6 +138,10 @@ std::string method_of(const LanguagePricing& pricing) {
       rates.gemm_columns, flash ? "fused" : "plain",
       flash ? rates.attention_flash : rates.attention_plain, rates.memory, pricing.launch() * 1e6,
       rates.layer_floor * 1e3);
+  if (pricing.quantized() && !pricing.head_and_router) {
+    method += fmt::format(", quantized products at {:.3g} of the fp8 peak over the same",
+                          pricing.product_share);
+  }
   if (pricing.form.alignment) {
     method +=
         fmt::format(", {:g} times as long where an extent is no multiple of 64", rates.misaligned);
@@ -212,7 +218,42 @@ void add_expert_notes(std::vector<std::string>& notes, const LanguagePricing& pr
   }
 }
 
-std::vector<std::string> notes_of(const LanguagePricing& pricing) {
+void add_precision_notes(std::vector<std::string>& notes, const LanguagePricing& pricing,
+                         const DeviceKind& device) {
+  const NumberFormat& format = pricing.base.format;
+  if (std::string note = tf32_note(device, format, false); !note.empty()) {
+    notes.push_back(std::move(note));
+  }
+  const LanguageForm& form = pricing.form;
+  if (!pricing.quantized()) {
+    if (form.wide_start + form.wide_end > 0) {
+      notes.push_back(fmt::format(
+          "bf16_start and bf16_end have no effect: no product is quantized in {}", format.name));
+    }
+    return;
+  }
+  const ProductRecipe& recipe = *find_product_recipe(format.name);
+  if (recipe.head_and_router) {
+    notes.emplace_back(
+        "products are in fp8, attention's in bf16; activations and weights take 2 bytes");
+    if (form.wide_start + form.wide_end == 0) return;
+  } else {
+    notes.push_back(fmt::format(
+        "products of blocks are in {0}, those of attention, head and router in bf16; a product "
+        "keeps {1:g} bytes an element for W, other activations take 2; so do weights, whose "
+        "quantized copies --precision {0} counts",
+        recipe.name, form.product_bytes));
+    if (const std::string note = product_speed(recipe, device.name).note; !note.empty()) {
+      notes.push_back(note);
+    }
+  }
+  if (form.wide_start + form.wide_end > 0) {
+    notes.push_back(fmt::format("products of {} blocks at the start and {} at the end are in bf16",
+                                form.wide_start, form.wide_end));
+  }
+}
+
+std::vector<std::string> notes_of(const LanguagePricing& pricing, const DeviceKind& device) {
   const LanguageForm& form = pricing.form;
   std::vector<std::string> notes;
   if (pricing.config.vocab != pricing.published.vocab) {
@@ -255,10 +296,7 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing) {
         sharding.folded() ? fmt::format(", etp {}", sharding.expert_tensor) : ""));
   }
   add_expert_notes(notes, pricing);
-  if (pricing.base.format.products_only) {
-    notes.emplace_back(
-        "products are in fp8, attention's in bf16; activations and weights take 2 bytes");
-  }
+  add_precision_notes(notes, pricing, device);
   add_notes_on_issue(pricing, notes);
   if (pricing.base.format.master) notes.emplace_back(master_copy_note);
   return notes;
@@ -272,8 +310,25 @@ Provenance provenance_of(const LanguagePricing& pricing, const DeviceKind& devic
   p.method = method_of(pricing);
   p.source = fmt::format("sizes: {}; rates of kernels: {}; peaks: {}", pricing.config.source,
                          rates_source, device.source.empty() ? "unknown" : device.source);
-  p.notes = notes_of(pricing);
+  p.notes = notes_of(pricing, device);
   return p;
+}
+
+void set_product_rates(LanguagePricing& pricing, const DeviceKind& device,
+                       const RooflineOptions& options) {
+  const int batch = static_cast<int>(pricing.form.batch);
+  const auto peak_in = [&](const char* dtype) {
+    RooflineOptions asked = options;
+    asked.dtype = dtype;
+    return pricing_of(device, asked, product_formats(), batch, "adam").flops_per_second;
+  };
+  pricing.attention_peak = peak_in(peak_of(device, "bf16") != nullptr ? "bf16" : "fp16");
+  pricing.product_peak = peak_in("fp8");
+  const ProductRecipe& recipe = *find_product_recipe(pricing.base.format.name);
+  pricing.product_share = pricing.rates.gemm_8bit * product_speed(recipe, device.name).factor *
+                          (recipe.four_bits ? pricing.rates.gemm_4bit : 1);
+  pricing.head_and_router = recipe.head_and_router;
+  pricing.form.product_bytes = recipe.kept_bytes;
 }
 
 LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageForm form,
@@ -291,16 +346,16 @@ LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageFor
   pricing.base = pricing_of(device, options, product_formats(), batch, "adam");
   form.batch = pricing.base.batch;
   form.element_bytes = static_cast<double>(pricing.base.format.bytes);
-  form.product_bytes = pricing.base.format.products_only ? 1 : form.element_bytes;
+  form.operand_bytes = pricing.base.format.products_only ? 1 : form.element_bytes;
   pricing.form = form;
   pricing.rates = rates;
-  pricing.attention_peak = pricing.base.flops_per_second;
-  if (pricing.base.format.products_only) {
-    RooflineOptions wide = options;
-    wide.dtype = peak_of(device, "bf16") != nullptr ? "bf16" : "fp16";
-    pricing.attention_peak =
-        pricing_of(device, wide, number_formats(), batch, "adam").flops_per_second;
+  if (pricing.form.wide_start + pricing.form.wide_end > config.layers) {
+    throw UsageError(fmt::format(
+        "{}: bf16_start and bf16_end are blocks of {}, and {} and {} are more; give fewer",
+        config.name, config.layers, pricing.form.wide_start, pricing.form.wide_end));
   }
+  pricing.attention_peak = pricing.base.flops_per_second;
+  if (pricing.quantized()) set_product_rates(pricing, device, options);
   return pricing;
 }
 

@@ -26,6 +26,7 @@ constexpr std::int64_t longest_sequence = 1 << 24;  // tokens
 constexpr double most_imbalance = 1024;
 constexpr std::int64_t most_padding = 4096;  // rows of an expert
 constexpr int most_predictions = 16;
+constexpr std::int64_t most_blocks = 1 << 20;
 
 bool is_config_file(std::string_view name) { return name.ends_with(".json"); }
 
@@ -96,6 +97,11 @@ int predictions_of(const std::string& text) {
       fmt::format("mtp is the number of modules that predict one more token each, from 0 to {}, "
                   "not {}",
                   most_predictions, text));
+}
+
+// 0 as well.
+std::int64_t blocks_of(const std::string& key, const std::string& value) {
+  return value == "0" ? 0 : whole_number(key, value, most_blocks);
 }
 
 TransformerConfig config_called(const std::string& name, const std::string& config) {
@@ -198,6 +204,8 @@ std::vector<std::string> LanguageSpelling::options() {
                              "dropout",
                              "alignment",
                              "graphs",
+                             "bf16_start",
+                             "bf16_end",
                              "software",
                              "loss",
                              "mtp",
@@ -279,6 +287,10 @@ bool LanguageSpelling::set(const std::string& key, const std::string& value) {
     form_.dropout = yes_or_no(key, value);
   } else if (key == "alignment") {
     form_.alignment = yes_or_no(key, value);
+  } else if (key == "bf16_start") {
+    form_.wide_start = blocks_of(key, value);
+  } else if (key == "bf16_end") {
+    form_.wide_end = blocks_of(key, value);
   } else if (key == "graphs") {
     form_.graphs = graphs_called(value);
   } else if (key == "loss") {

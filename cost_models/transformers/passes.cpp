@@ -71,9 +71,17 @@ void add_grouped(LayerKernels& passes, std::string_view name, const RankSizes& s
     kernel.bytes = element_bytes * weights;
     return kernel;
   };
-  passes.forward.push_back(grouped(columns, inner, sizes.product_bytes));
-  passes.input_grad.push_back(grouped(inner, columns, sizes.product_bytes));
+  passes.forward.push_back(grouped(columns, inner, sizes.operand_bytes));
+  passes.input_grad.push_back(grouped(inner, columns, sizes.operand_bytes));
   passes.weight_grad.push_back(grouped(columns, inner, 2 * sizes.main_gradient_bytes));
+}
+
+void add_wide_linear(LayerKernels& passes, std::string_view name, double rows, double columns,
+                     double inner) {
+  add_linear(passes, name, rows, columns, inner);
+  for (auto* pass : {&passes.forward, &passes.input_grad, &passes.weight_grad}) {
+    pass->back().wide = true;
+  }
 }
 
 void add_elementwise(LayerKernels& passes, std::string_view name, double bytes,

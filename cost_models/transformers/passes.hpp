@@ -46,6 +46,9 @@ BlockTraffic block_traffic(const LanguageForm& form);
 /// Appends the forward's kernel, and those of I and W, to the passes. `bytes`: of the tensor.
 void add_linear(LayerKernels& passes, std::string_view name, double rows, double columns,
                 double inner);
+/// The same of a product that stays in 16 bits where others are quantized.
+void add_wide_linear(LayerKernels& passes, std::string_view name, double rows, double columns,
+                     double inner);
 void add_elementwise(LayerKernels& passes, std::string_view name, double bytes,
                      const TensorPasses& tensors);
 /// As add_linear(), of `count` matrices side by side, each on `rows` rows.

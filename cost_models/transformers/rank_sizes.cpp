@@ -27,6 +27,7 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   sizes.hidden = real(config.hidden);
   sizes.element_bytes = form.element_bytes;
   sizes.product_bytes = form.product_bytes > 0 ? form.product_bytes : form.element_bytes;
+  sizes.operand_bytes = form.operand_bytes > 0 ? form.operand_bytes : form.element_bytes;
   sizes.main_gradient_bytes = form.main_gradient_bytes;
   sizes.heads = real(config.heads) / sizes.tensor;
   if (config.latent) {

@@ -44,7 +44,8 @@ struct RankSizes {
   double ffn = 0;                  // of a dense MLP, on this rank
   double padded_vocab = 0;         // on this rank
   double element_bytes = 2;        // of an activation and its gradient
-  double product_bytes = 2;        // of an operand of a product
+  double product_bytes = 2;        // of an activation that a block's product keeps for W
+  double operand_bytes = 2;        // of an operand of a product
   double main_gradient_bytes = 4;  // of a weight's gradient
 
   /// Whether a rank sends tokens of its part of the sequence to the experts of others: else its

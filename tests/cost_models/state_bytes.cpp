@@ -55,6 +55,12 @@ TEST_CASE(
     CHECK(total("fp16", Zero::none, n) == 20 * parameters);
     CHECK(total("fp32", Zero::none, n) == 16 * parameters);
     CHECK(total("fp8", Zero::none, n) == 18 * parameters);
+    CHECK(total("fp8-block", Zero::none, n) == 20 * parameters);
+    CHECK(total("mxfp8", Zero::none, n) == 18 * parameters + parameters / 16);
+    CHECK(total("nvfp4", Zero::none, n) == 19 * parameters + parameters / 8);
+    CHECK(total("bf16-moments", Zero::none, n) == 12 * parameters);
+    CHECK(total("precision-aware", Zero::optimizer, n) == 4 * parameters + 6 * parameters / n);
+    CHECK(total("precision-aware-fp8", Zero::none, n) == 8 * parameters);
   }
 }
 
@@ -62,6 +68,22 @@ TEST_CASE("a part that does not divide is rounded up by a whole parameter") {
   const StateBytes state = state_bytes(10, find_precision("bf16"), Zero::weights, 4);
   CHECK(state == StateBytes{{2 * 3}, {4 * 3}, {12 * 3}});
   CHECK(state_bytes(0, find_precision("bf16"), Zero::weights, 4).total() == Bytes{});
+}
+
+TEST_CASE("ranks gather weights in 8 bits where the recipe does, else in 16") {
+  for (const char* const name : {"fp32", "bf16", "fp8", "precision-aware", ""}) {
+    CHECK(gathered_share({name, 2, 4, 12}) == 1);
+  }
+  const auto gathered = [](const char* name) {
+    const Precision& precision = find_precision(name);
+    return gathered_share(precision) * precision.weights;
+  };
+  CHECK(gathered("fp8-current") == doctest::Approx(1));
+  CHECK(gathered("fp8-delayed") == doctest::Approx(1));
+  for (const char* const name : {"fp8-block", "mxfp8", "nvfp4", "mxfp8-precision-aware"}) {
+    CAPTURE(name);
+    CHECK(gathered(name) == doctest::Approx(2));
+  }
 }
 
 TEST_CASE("a precision is found by its name, and too many bytes are refused") {

@@ -280,6 +280,8 @@ LANGUAGE = {
     "expert_floor": ("1ms", EXPERTS + ",dtype=fp8", []),
     "imbalance": ("2", EXPERTS, ["--cluster", "h100x8", "--dp", "2", "--ep", "2"]),
     "gemm": ("0.2", "gpt2@h100", []), "gemm_8bit": ("0.2", "gpt2@h100,dtype=fp8", []),
+    "gemm_4bit": ("3", "gpt2@b200,dtype=nvfp4", []), "bf16_start": ("2", "gpt2@b200,dtype=nvfp4", []),
+    "bf16_end": ("2", "gpt2@b200,dtype=nvfp4", []),
     "gemm_rows": ("2000", "gpt2@h100", []), "gemm_columns": ("1000", "gpt2@h100", []),
     "attention_plain": ("0.1", "gpt2@h100,attention=plain", []),
     "attention_flash": ("0.1", "gpt2@h100", []), "memory": ("0.3", "gpt2@h100", []),

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "cost_models/perturbation/perturbation.hpp"
+#include "cost_models/pricing.hpp"
 #include "cost_models/spec.hpp"
 #include "schedulers/partition/cuts.hpp"
 #include "sim/base/errors.hpp"
@@ -32,10 +33,15 @@ double peak_at(const DeviceKind& kind, const std::string& dtype) {
   return 0;
 }
 
-// The number format of a priced trace: as its spelling says, else as roofline() takes it.
+// The number format of a priced trace, or that of the peak of its products: as its spelling says,
+// else as roofline() takes it.
 std::string dtype_of(const std::string& trace, const DeviceKind& kind) {
   for (const auto& [key, value] : parse_spec(trace).options) {
-    if (key == "dtype") return value;
+    if (key != "dtype") continue;
+    for (const NumberFormat& format : product_formats()) {
+      if (format.name == value) return std::string(format.peak_precision());
+    }
+    return value;
   }
   return peak_at(kind, "bf16") > 0 ? "bf16" : "fp32";
 }

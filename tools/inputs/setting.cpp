@@ -14,6 +14,7 @@
 #include "cost_models/state_bytes.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/language_spelling.hpp"
+#include "cost_models/transformers/product_recipes.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/base/names.hpp"
@@ -319,10 +320,18 @@ void check_precision(const Precision& precision, Setting& setting) {
   const double each = bytes_per_parameter(model);
   if (each == 0) return;  // which with_state() refuses
   check_moments(precision, model, each, setting);
-  const bool is_fp8 = precision.name == "fp8";
-  const bool products_in_fp8 = model.provenance.method.find("fp8") != std::string::npos;
-  const bool alike = each > 0.75 * precision.weights && each < 1.5 * precision.weights;
-  if (alike && (!is_fp8 || products_in_fp8)) return;
+  // A recipe of quantized products keeps copies of weights of 2 bytes, which are no other model's.
+  std::string_view products;
+  for (const ProductRecipe& recipe : product_recipes()) {
+    if (precision.name.starts_with(recipe.name)) products = recipe.name;
+  }
+  const bool quantized_alike =
+      model.provenance.method.find(products == "fp8" ? "fp8" : fmt::format(" {},", products)) !=
+      std::string::npos;
+  const bool alike = !products.empty()
+                         ? each == 2
+                         : each > 0.75 * precision.weights && each < 1.5 * precision.weights;
+  if (alike && (products.empty() || quantized_alike)) return;
   setting.notes.push_back(fmt::format(
       "--precision {} counts the bytes of weights, gradients and optimizer alone: times and "
       "activations are those of the trace, whose weights take {:.2g} bytes a parameter (model:… "

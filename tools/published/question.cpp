@@ -93,18 +93,28 @@ bool bracketed(const Point& point) {
   return holds(point.framework, "Bridge") && holds(point.precision, "(fp8");
 }
 
-bool eight_bits(const Point& point) { return holds(lower_case(point.precision), "fp8"); }
-
-bool four_bits(const Point& point) {
+// The recipe of quantized products (cost_models/transformers/product_recipes.hpp), by the words of
+// NVIDIA's tables (CS, DS, SC and MX for current, delayed, sub-channel and microscaling) and of
+// torchao (tensorwise is current scaling); "fp8" where they say no more; "" where none is
+// quantized.
+std::string quantized_products(const Point& point) {
   const std::string words = lower_case(point.precision);
-  return holds(words, "fp4") && words.find('(') == std::string::npos;
+  if (holds(words, "fp4") && words.find('(') == std::string::npos) return "nvfp4";
+  if (!holds(words, "fp8")) return "";
+  if (holds(words, "mxfp8") || holds(words, "fp8-mx")) return "mxfp8";
+  if (holds(words, "fp8-cs") || holds(words, "current") || holds(words, "tensorwise")) {
+    return "fp8-current";
+  }
+  if (holds(words, "fp8-ds") || holds(words, "delayed")) return "fp8-delayed";
+  if (holds(words, "fp8-sc") || holds(words, "block")) return "fp8-block";
+  return "fp8";
 }
 
 RecipePrecision products_of(const Point& point) {
-  const std::string words = lower_case(point.precision);
-  if (four_bits(point)) return RecipePrecision::nvfp4;
-  if (holds(words, "mx")) return RecipePrecision::mxfp8;
-  return eight_bits(point) ? RecipePrecision::current_scaling : RecipePrecision::bf16;
+  const std::string products = quantized_products(point);
+  if (products.empty()) return RecipePrecision::bf16;
+  if (products == "nvfp4") return RecipePrecision::nvfp4;
+  return products == "mxfp8" ? RecipePrecision::mxfp8 : RecipePrecision::current_scaling;
 }
 
 class QuestionWriter {
@@ -162,11 +172,7 @@ class QuestionWriter {
     }
     if (const std::string why = fault_of_experts(); !why.empty()) return why;
     if (!known_precision()) {
-      return fmt::format("the precision \"{}\" is not known; bf16, fp16 and fp8 are",
-                         point_.precision);
-    }
-    if (four_bits(point_)) {
-      return fmt::format("products in \"{}\" are not priced, only those of 8, 16 and 32 bits",
+      return fmt::format("the precision \"{}\" is not known; bf16, fp16, fp8 and nvfp4 are",
                          point_.precision);
     }
     if (point_.seq < 1) return "the length of a sequence is not printed";
@@ -258,7 +264,9 @@ class QuestionWriter {
     text += fmt::format(",software={}", generation_of(software_, container_of(point_)));
     if (recipe_ != nullptr) text += recipe_options();
     if (predicts_more()) text += ",mtp=1";
-    if (eight_bits(point_)) text += ",dtype=fp8";
+    if (const std::string products = quantized_products(point_); !products.empty()) {
+      text += ",dtype=" + products;
+    }
     if (hardware_.kind.starts_with("v100")) text += ",dtype=fp16";  // it has no bf16
     if (bracketed(point_)) {
       assume(
@@ -347,9 +355,7 @@ class QuestionWriter {
         assume("weights and gradients communicated in bf16");
         return find_precision("mixed");
       case Software::bridge:
-        // scripts/performance/configs: grad_reduce_in_fp32 = False, read 2026-11-29.
-        assume("bf16 with gradients in bf16, 16 bytes a parameter, as its recipes have it");
-        return find_precision("mixed");
+        return bridge_state();
       case Software::megatron_core:
         if (point_.precision.find("fp32 gradient") == std::string::npos) {
           assume("bf16 with gradients in fp32, 18 bytes a parameter");
@@ -359,6 +365,22 @@ class QuestionWriter {
         return find_precision("bf16");
     }
     return {};  // unreachable; g++ wants it
+  }
+
+  // scripts/performance/configs: grad_reduce_in_fp32 = False; recipes/deepseek: moments in bf16 by
+  // the precision-aware optimizer, which Megatron-FSDP does not have; read 2026-11-29.
+  Precision bridge_state() {
+    const std::string& model = point_.config.name;
+    const bool aware =
+        (model.starts_with("deepseek") || model.starts_with("kimi")) && point_.zero < 3;
+    assume(aware ? "gradients and moments in bf16, as its recipes have them"
+                 : "gradients in bf16, as its recipes have them");
+    const RecipePrecision products = products_of(point_);
+    if (aware) {
+      return find_precision(products == RecipePrecision::mxfp8 ? "mxfp8-precision-aware"
+                                                               : "precision-aware");
+    }
+    return find_precision(products == RecipePrecision::current_scaling ? "fp8-mixed" : "mixed");
   }
 
   // Megatron-Bridge sets expert_tensor_parallel_size to 1 for Qwen3 and DeepSeek-V3

@@ -117,7 +117,7 @@ DeviceKind read_kind(const JsonNode& node, bool driver) {
     kind.memory_bandwidth = read_bandwidth(*found);
   }
   if (const auto peak = node.find("peak")) {
-    peak->check_keys({}, {"fp64", "fp32", "tf32", "bf16", "fp16", "fp8"});
+    peak->check_keys({}, {"fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4"});
     for (const JsonNode& rate : peak->members()) {
       kind.peak.push_back({rate.key(), rate.positive()});
     }

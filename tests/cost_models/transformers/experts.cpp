@@ -40,7 +40,7 @@ TEST_CASE("grouped products move the weights of all their experts") {
   // Gradients in fp32 are read, added to and written.
   CHECK(called(block.weight_grad, "experts_up").bytes == 8 * weights);
   form.main_gradient_bytes = 2;
-  form.product_bytes = 1;  // in 8 bits
+  form.operand_bytes = 1;  // in 8 bits
   const LayerKernels narrow = block_kernels(mixtral_config(), form, 0);
   CHECK(called(narrow.forward, "experts_up").bytes == weights);
   CHECK(called(narrow.weight_grad, "experts_up").bytes == 4 * weights);
@@ -96,7 +96,7 @@ TEST_CASE("grouped products take what was measured on B200") {
   CHECK(sum / 18 < 0.09);
   // MXFP8 grouped: 2,672 TFLOP/s at K 7168, N 2048 (Megatron-Core's report on DeepSeek-V3).
   rates.gemm = find_chip_rates("b200")->rates.gemm_8bit;
-  sizes.product_bytes = 1;
+  sizes.operand_bytes = 1;
   LayerKernels passes;
   add_grouped(passes, "up", sizes, 8192, 2048, 7168, 8);
   const Kernel& mx = passes.forward.front();

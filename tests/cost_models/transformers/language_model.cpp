@@ -460,8 +460,10 @@ TEST_CASE("degrees that do not divide the model are refused with both numbers") 
 TEST_CASE("options are refused as those of a roofline are") {
   RooflineOptions options;
   options.dtype = "bf8";
-  CHECK(has(refusal(gpt_of(1, 1024, 16), of_2021(1, 1), options),
-            "no dtype is called 'bf8' (there are fp32, tf32, fp16, bf16, fp8)"));
+  CHECK(has(
+      refusal(gpt_of(1, 1024, 16), of_2021(1, 1), options),
+      "no dtype is called 'bf8' (there are fp32, tf32, fp16, bf16, fp8, fp8-current, fp8-delayed, "
+      "fp8-block, mxfp8, nvfp4)"));
   options = {};
   options.efficiency = 2;
   CHECK(has(refusal(gpt_of(1, 1024, 16), of_2021(1, 1), options), "efficiency must be above 0"));

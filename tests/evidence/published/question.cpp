@@ -153,8 +153,8 @@ TEST_CASE("a precision that is not known is not taken for fp16") {
     CHECK(why(known).empty());
   }
   for (const char* const unknown : {"garbage", "fp32", "tf32", "int8", "half"}) {
-    CHECK(why(unknown) ==
-          "the precision \"" + std::string(unknown) + "\" is not known; bf16, fp16 and fp8 are");
+    CHECK(why(unknown) == "the precision \"" + std::string(unknown) +
+                              "\" is not known; bf16, fp16, fp8 and nvfp4 are");
   }
 }
 
@@ -341,7 +341,21 @@ TEST_CASE("products in FP8 are asked as such") {
     return question_of(
         point_of(with(pipeline_row(), {{"precision", precision}, {"framework", framework}})));
   };
-  CHECK(asked("FP8-CS", "Megatron-Bridge").request.setting.trace.ends_with(",dtype=fp8"));
+  CHECK(asked("FP8-CS", "Megatron-Bridge").request.setting.trace.ends_with(",dtype=fp8-current"));
+  for (const auto& [words, recipe] : {std::pair{"MXFP8", "mxfp8"},
+                                      {"FP8-MX", "mxfp8"},
+                                      {"NVFP4", "nvfp4"},
+                                      {"FP8-SC", "fp8-block"},
+                                      {"FP8-DS", "fp8-delayed"},
+                                      {"fp8 tensorwise", "fp8-current"},
+                                      {"FP8", "fp8"}}) {
+    const Question one = asked(words, "Megatron-Bridge");
+    INFO(words);
+    CHECK(one.request.setting.trace.ends_with(std::string(",dtype=") + recipe));
+    CHECK(one.request.setting.degrees.precision.name ==
+          (std::string(recipe) == "fp8" ? "bf16" : recipe));
+  }
+  CHECK(asked("MXFP8", "megatron-core").request.setting.degrees.precision.name == "bf16");
   const Question both = asked("bf16 (fp8 in parentheses)", "Megatron-Bridge");
   CHECK(both.request.setting.trace.ends_with(",dtype=fp8"));
   CHECK(assumes(both, "another granularity of quantization"));
