@@ -38,40 +38,81 @@ constexpr double mean(double one, double other) { return (one + other) / 2; }
 
 constexpr int any_ranks = std::numeric_limits<int>::max();
 
+// Between two machines of 8, each of a rank's copies to the other machine comes with 5.7 over
+// NVLink, which bounds both dispatchers there: 16·(1 − (15/16)^8)·7/8 a token, over 1 − (1/2)^8.
+constexpr double nvlink_a_copy = 5.67;
+constexpr double forwarded(double logical, double nvlink) {
+  return passing(logical, 2) * nvlink_a_copy / nvlink;
+}
+constexpr double nvlink_of_h100 = 450;  // GB/s each way
+
+// DeepEP's times are of calls that know their layout already: no time beyond the bytes.
+constexpr DispatchLegs deepep_hopper_there{
+    .nvlink = passing(153, 8) / nvlink_of_h800,
+    .forward = forwarded(43, nvlink_of_h800),
+    .network = mean(passing(58, 4), passing(51, 8)) / connectx_7};
+constexpr DispatchLegs deepep_hopper_back{
+    .nvlink = passing(158, 8) / nvlink_of_h800,
+    .forward = forwarded(43, nvlink_of_h800),
+    .network = mean(passing(57, 4), passing(50, 8)) / connectx_7};
+constexpr DispatchLegs deepep_blackwell(double nvlink, double network) {
+  return {.nvlink = nvlink / nvlink_of_blackwell,
+          .forward = nvlink / nvlink_of_blackwell,
+          .network = network / connectx_7};
+}
+// HybridEP's table has kernels alone and whole calls: a call takes about as much longer at any
+// size, by milliseconds that are means of its rows here.
+constexpr DispatchLegs hybridep_network(double nvlink, double forward, double network, double call,
+                                        double network_call) {
+  return {nvlink, forward, network, call * 1e-3, network_call * 1e-3};
+}
+constexpr double hybridep_there = mean(passing(57.69, 4), passing(49.97, 8)) / connectx_7;
+constexpr double hybridep_back = mean(passing(57.46, 4), passing(49.77, 8)) / connectx_7;
+constexpr double hybridep_gb200_there =
+    mean(passing(706.95, 16), passing(642.23, 32)) / nvlink_of_blackwell;
+constexpr double hybridep_gb200_back =
+    mean(passing(666.26, 16), passing(605.15, 32)) / nvlink_of_blackwell;
+
 constexpr std::array rate_table{
-    DispatchRates{deepep, Generation::hopper, any_ranks, passing(153, 8) / nvlink_of_h800,
-                  passing(158, 8) / nvlink_of_h800,
-                  mean(passing(58, 4), passing(51, 8)) / connectx_7,
-                  mean(passing(57, 4), passing(50, 8)) / connectx_7, 20,
-                  "DeepEP V1 on H800 with 400 Gb/s NICs, 4,096 tokens of 7,168, 8 experts: EP8, "
-                  "EP32 and EP64 (docs/legacy.md, 2025); 20 SMs, Megatron-Core's default"},
     DispatchRates{
-        deepep, Generation::blackwell, 16, passing(494, 8) / nvlink_of_blackwell,
-        passing(420, 8) / nvlink_of_blackwell, passing(90, 2) / connectx_7,
-        passing(91, 2) / connectx_7, 24,
+        deepep, Generation::hopper, any_ranks, deepep_hopper_there, deepep_hopper_back, 20,
+        "DeepEP V1 on H800 with 400 Gb/s NICs, 4,096 tokens of 7,168, 8 experts: EP8, "
+        "EP16 (forwarding), EP32 and EP64 (docs/legacy.md, 2025); 20 SMs, Megatron-Core's "
+        "default"},
+    DispatchRates{
+        deepep, Generation::blackwell, 16, deepep_blackwell(passing(494, 8), passing(90, 2)),
+        deepep_blackwell(passing(420, 8), passing(91, 2)), 24,
         "DeepEP on 8 B200, 24 SMs, bf16 (docs/README_Hybrid-EP.md, 2025; GB200 with 8 and "
         "16 ranks within 5 %); NIC: V2 on SM100 with CX7, 2 machines of 8 (README.md, "
-        "2026)"},
+        "2026); forwarding: assumed"},
     DispatchRates{deepep, Generation::blackwell, any_ranks,
-                  mean(passing(450, 24), passing(400, 32)) / nvlink_of_blackwell,
-                  mean(passing(164, 24), passing(190, 32)) / nvlink_of_blackwell,
-                  passing(90, 2) / connectx_7, passing(91, 2) / connectx_7, 24,
+                  deepep_blackwell(mean(passing(450, 24), passing(400, 32)), passing(90, 2)),
+                  deepep_blackwell(mean(passing(164, 24), passing(190, 32)), passing(91, 2)), 24,
                   "DeepEP on 24 GB200, 24 SMs (docs/README_Hybrid-EP.md, 2025) and on 32 "
                   "(Megatron-Core's report on DeepSeek-V3, 2025-26); NIC as on fewer ranks"},
-    DispatchRates{hybridep, Generation::hopper, any_ranks, passing(536, 8) / nvlink_of_blackwell,
-                  passing(531, 8) / nvlink_of_blackwell,
-                  mean(passing(47.36, 4), passing(41.24, 8)) / connectx_7,
-                  mean(passing(52.53, 4), passing(46.57, 8)) / connectx_7, 16,
-                  "HybridEP on 32 and 64 H100, 16 SMs, bf16, calls from torch "
-                  "(docs/README_Hybrid-EP.md, 2025); NVLink: assumed, the share that B200 reaches"},
-    DispatchRates{hybridep, Generation::blackwell, any_ranks,
-                  mean(passing(523.48, 16), passing(484.22, 32)) / nvlink_of_blackwell,
-                  mean(passing(521.55, 16), passing(464.54, 32)) / nvlink_of_blackwell,
-                  mean(passing(47.36, 4), passing(41.24, 8)) / connectx_7,
-                  mean(passing(52.53, 4), passing(46.57, 8)) / connectx_7, 32,
-                  "HybridEP on 16 and 32 GB200, 32 SMs, bf16, calls from torch "
-                  "(docs/README_Hybrid-EP.md, 2025; 8 B200 with 16 SMs within 4 %); NIC: assumed, "
-                  "the share that H100 reaches"},
+    DispatchRates{hybridep, Generation::hopper, any_ranks,
+                  hybridep_network(passing(734.95, 8) / nvlink_of_blackwell,
+                                   forwarded(71.71, nvlink_of_h100), hybridep_there, 0.156, 0.87),
+                  hybridep_network(passing(673.84, 8) / nvlink_of_blackwell,
+                                   forwarded(62.95, nvlink_of_h100), hybridep_back, 0.123, 0.37),
+                  16,
+                  "HybridEP on 16 (forwarding), 32 and 64 H100, 16 SMs, bf16 "
+                  "(docs/README_Hybrid-EP.md, 2025); within a machine: assumed, as 8 B200"},
+    DispatchRates{
+        hybridep, Generation::blackwell, 8,
+        hybridep_network(passing(764.03, 8) / nvlink_of_blackwell,
+                         passing(764.03, 8) / nvlink_of_blackwell, hybridep_there, 0.16, 0.87),
+        hybridep_network(passing(737.13, 8) / nvlink_of_blackwell,
+                         passing(737.13, 8) / nvlink_of_blackwell, hybridep_back, 0.12, 0.37),
+        32,
+        "HybridEP on 8 GB200, 32 SMs, bf16 (docs/README_Hybrid-EP.md, 2025; 8 B200 with 16 SMs "
+        "within 9 %); NIC and forwarding: assumed, as on H100 and within a domain"},
+    DispatchRates{
+        hybridep, Generation::blackwell, any_ranks,
+        hybridep_network(hybridep_gb200_there, hybridep_gb200_there, hybridep_there, 0.19, 0.87),
+        hybridep_network(hybridep_gb200_back, hybridep_gb200_back, hybridep_back, 0.19, 0.37), 32,
+        "HybridEP on 16 and 32 GB200, 32 SMs, bf16 (docs/README_Hybrid-EP.md, 2025); NIC and "
+        "forwarding: assumed, as on H100 and within a domain"},
 };
 
 constexpr int channels_of_nccl = 16;
@@ -135,31 +176,39 @@ bool dispatch_handles(CollectiveKind kind, const GroupShape& shape) {
   return own != nullptr && (shape.chip == nullptr || shape.chip->generation >= own->oldest);
 }
 
-// Assumed: the latency of NCCL's messages, one to a peer in each other domain.
+// shape.known().
+const DispatchLegs& legs_of(const GroupShape& shape) {
+  const DispatchRates& rates =
+      dispatch_rates_of(shape.routing.dispatcher, shape.chip->generation, shape.largest());
+  return shape.routing.combine ? rates.back : rates.there;
+}
+
+// Beside the call's time, assumed: the latency of NCCL's messages, one to a peer in each other
+// domain.
 std::vector<CollectivePace> paces_of_dispatch(CollectiveKind /*kind*/, Bytes /*bytes*/,
                                               const GroupShape& shape) {
   if (shape.known()) {
     NcclGroup group = nccl_group(shape);
     group.ranks = std::max(shape.count(), 2);
-    return {{from_microseconds(nccl_direct_latency(group))}};
+    const DispatchLegs& legs = legs_of(shape);
+    const double call = shape.count() > 1 ? legs.network_call : legs.call;
+    return {{from_microseconds(nccl_direct_latency(group)) + from_seconds(call)}};
   }
   return {{rounds(1, shape.inside_latency) + rounds(shape.count() - 1, shape.across_latency)}};
 }
 
 std::array<double, tiers> reached_by_dispatch(const GroupShape& shape) {
-  const DispatchRates& rates =
-      dispatch_rates_of(shape.routing.dispatcher, shape.chip->generation, shape.largest());
-  const bool back = shape.routing.combine;
+  const DispatchLegs& legs = legs_of(shape);
   std::array<double, tiers> shares{1, 1, 1, 1};
-  nth(shares, Tier::nvlink) = back ? rates.nvlink_combine : rates.nvlink;
-  nth(shares, Tier::network) = back ? rates.network_combine : rates.network;
+  nth(shares, Tier::nvlink) = shape.count() > 1 ? legs.forward : legs.nvlink;
+  nth(shares, Tier::network) = legs.network;
   return shares;
 }
 
 constexpr Algorithm algorithm_of(std::string_view name, std::string_view summary) {
   return {name,
           summary,
-          "rates: dispatch_rates()",
+          "dispatch_rates()",
           dispatch_handles,
           transfers_of_dispatch,
           paces_of_dispatch,

@@ -34,15 +34,20 @@ std::vector<std::string> dispatch_words();
 /// Null where none has that name.
 const Dispatcher* find_dispatcher(std::string_view name);
 
-/// What a dispatcher reaches: shares of a link's stated rate of the bytes that pass it.
+/// What a dispatcher reaches one way: shares of a link's stated rate of the bytes that pass it.
+struct DispatchLegs {
+  double nvlink = 0;   // within one domain
+  double forward = 0;  // NVLink of several domains, of which each forwards what the others send
+  double network = 0;
+  double call = 0;          // seconds beyond those bytes: of one domain,
+  double network_call = 0;  // of several
+};
 struct DispatchRates {
   std::string_view dispatcher;
   Generation generation = Generation::hopper;
   int most_ranks = 0;  // in an NVLink domain
-  double nvlink = 0;
-  double nvlink_combine = 0;
-  double network = 0;
-  double network_combine = 0;
+  DispatchLegs there;
+  DispatchLegs back;        // combine
   int multiprocessors = 0;  // SMs that the rates were measured with: compute beside has the others
   std::string_view source;
 };

@@ -87,6 +87,20 @@ TEST_CASE("groups take what their layers take, and hand on what the layers behin
   CHECK(in_layers({0, 2}, 23, 5) == "0-3,4-12,13-");
 }
 
+TEST_CASE("groups keep apart what a dispatcher takes there and back") {
+  std::mt19937 random(74);
+  Model model = chain_of(random, 3);
+  LayerCollective one{CollectiveKind::all_to_all, Dimension::expert, Bytes{100}, 1, 1, 0};
+  one.routing = {"deepep", false, 8, 1, 1};
+  model.layers[0].collectives = model.layers[1].collectives = {one};
+  one.routing.combine = true;
+  model.layers[2].collectives = {one};
+  const Layer group = in_groups(model, 1).layers.front();
+  REQUIRE(group.collectives.size() == 2);
+  CHECK(group.collectives[0].forward == 2);
+  CHECK(group.collectives[1] == one);
+}
+
 TEST_CASE("tensors that skip layers lead from group to group") {
   std::mt19937 random(72);
   Model model = chain_of(random, 6);
