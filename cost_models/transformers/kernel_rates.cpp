@@ -97,7 +97,15 @@ constexpr KernelRates b200() {
 
 constexpr KernelRates gb200() {
   KernelRates rates = b200();
-  rates.gemm = 0.432;
+  rates.gemm = 0.56;
+  rates.gemm_8bit = 0.52;
+  return rates;
+}
+
+constexpr KernelRates gb300() {
+  KernelRates rates = b200();
+  rates.gemm = 0.62;
+  rates.gemm_8bit = 0.61;
   return rates;
 }
 
@@ -123,13 +131,18 @@ constexpr std::string_view of_b200 =
     "times as fast as 8-bit ones on a B300 (Transformer Engine's GEMM Profiling Tutorial, 9.147 and "
     "6.453 ms, read 2026-11-29); launch and CPU time and plain attention as on A100";
 constexpr std::string_view of_gb200 =
-    "as the B200, products by the ratio of the best sizes found on both (0.729 to 0.776 of their "
-    "peaks, stas00/ml-engineering)";
+    "products of 16 bits fitted to six runs of Nemotron-4 340B (NVIDIA DGX Cloud Benchmarking, 2025), "
+    "which leave FIT16; of 8 bits to those in FP8 and nine of Llama 3 70B with Megatron-Bridge (NeMo "
+    "containers 26.02 to 26.06), which leave FIT8; others as the B200";
+constexpr std::string_view of_gb300 =
+    "products of 16 bits: a block's twelve on a B300 (Transformer Engine's GEMM Profiling Tutorial, "
+    "read 2026-11-29); of 8 bits fitted to ten runs of Llama 3 70B with Megatron-Bridge (NeMo "
+    "containers 26.02 to 26.06), which leave FIT3; others as the B200";
 
 constexpr std::array known{
     ChipRates{"a100", a100(), source_of_a100}, ChipRates{"h100", h100(), of_h100},
     ChipRates{"h200", h100(), of_h200},        ChipRates{"b200", b200(), of_b200},
-    ChipRates{"gb200", gb200(), of_gb200},
+    ChipRates{"gb200", gb200(), of_gb200},     ChipRates{"gb300", gb300(), of_gb300},
 };
 
 // Kinds that nobody fitted, each with the chip of its architecture: the same die with other memory,
@@ -141,7 +154,7 @@ struct Relative {
 constexpr std::array relatives{
     Relative{"a800", "a100"},     Relative{"h800", "h100"},      Relative{"h20", "h100"},
     Relative{"h100-nvl", "h100"}, Relative{"h100-pcie", "h100"}, Relative{"gh200", "h100"},
-    Relative{"b300", "b200"},     Relative{"gb300", "gb200"},
+    Relative{"b300", "gb300"},
 };
 
 std::string_view family_of_kind(std::string_view kind) { return kind.substr(0, kind.find('-')); }

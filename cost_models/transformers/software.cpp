@@ -34,19 +34,23 @@ constexpr std::array generations{
     SoftwareGeneration{
         "torchtitan-2025", "torchtitan with torch.compile: fused attention and kernels",
         "attention=flash,fused=yes", "", "pytorch/torchtitan, docs and train configs"},
-    SoftwareGeneration{
-        "megatron-core-2024", "Megatron-Core with Transformer Engine: fused attention and kernels",
-        "attention=flash,fused=yes", "", "NVIDIA/Megatron-LM, core_r0.8 to core_r0.12"},
+    SoftwareGeneration{"megatron-core-2024",
+                       "Megatron-Core with Transformer Engine: fused attention and kernels",
+                       "attention=flash,fused=yes", "expert_floor=85us",
+                       "NVIDIA/Megatron-LM, core_r0.8 to core_r0.12"},
     SoftwareGeneration{"megatron-bridge-2025.11",
                        "Megatron-Bridge 0.1 and 0.2, NeMo containers 25.09 and 25.11",
-                       "attention=flash,fused=yes,loss=fused", "graphs=partial", bridge},
+                       "attention=flash,fused=yes,loss=fused",
+                       "graphs=partial,dispatch=hybridep,expert_floor=85us", bridge},
     SoftwareGeneration{"megatron-bridge-2026.02",
                        "Megatron-Bridge 0.3 and 0.4, NeMo containers 26.02 and 26.04",
-                       "attention=flash,fused=yes,loss=fused", "graphs=partial", bridge},
+                       "attention=flash,fused=yes,loss=fused",
+                       "graphs=partial,dispatch=hybridep,expert_floor=85us", bridge},
     SoftwareGeneration{
         "megatron-bridge-2026.06",
         "Megatron-Bridge from 0.5 on, NeMo containers from 26.06: steps with experts as CUDA graphs",
-        "attention=flash,fused=yes,loss=fused", "graphs=full", bridge},
+        "attention=flash,fused=yes,loss=fused", "graphs=full,dispatch=hybridep,expert_floor=85us",
+        bridge},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -37,6 +38,17 @@ void set(std::int64_t& size, std::int64_t printed) {
   if (printed > 0) size = printed;
 }
 
+// Two thirds of the parameters of most models with experts are the experts': three matrices each,
+// where they are gated, instead of two.
+bool are_gated(TransformerConfig config, double printed) {
+  if (printed <= 0) return false;
+  const auto off = [&](bool gated) {
+    config.gated = gated;
+    return std::abs(std::log(static_cast<double>(parameters(config)) / printed));
+  };
+  return off(true) < off(false);
+}
+
 TransformerConfig gpt_of(const Point& point, const PrintedSizes& printed) {
   TransformerConfig config;
   config.name = point.model;
@@ -66,6 +78,7 @@ TransformerConfig gpt_of(const Point& point, const PrintedSizes& printed) {
   config.places = bloom ? 0 : point.seq;
   config.seq = point.seq;
   config.source = point.source;
+  if (config.experts) config.gated = are_gated(config, printed.parameters);
   return config;
 }
 

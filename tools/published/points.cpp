@@ -145,7 +145,8 @@ Point point_of(const RowCells& row, int line) {
   point.experts = size("experts");
   point.chosen = size("topk");
   point.config = config_of(point, {size("layers"), size("hidden"), size("heads"), size("kv_heads"),
-                                   size("ffn"), size("vocab"), size("experts"), size("topk")});
+                                   size("ffn"), size("vocab"), size("experts"), size("topk"),
+                                   row.number("params_b").value_or(0) * 1e9});
   return point;
 }
 
