@@ -46,6 +46,9 @@ struct LayerCollective {
   int forward = 0;      // how many of them in F (and in R)
   int input_grad = 0;   // in I
   int weight_grad = 0;  // in W
+  double hidden = 0;    // the share of their time that runs under the products beside them, 0 to 1;
+  Time forward_beside{};   // no more than these take, in all of F
+  Time backward_beside{};  // and of I
   friend bool operator==(const LayerCollective&, const LayerCollective&) = default;
 };
 

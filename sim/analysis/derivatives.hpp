@@ -26,7 +26,8 @@ struct TaskTable {
   std::vector<Time> duration;
   /// Empty, or by task: an overlapped pair takes the longer of both durations, which of other tasks
   /// are equal. A pair of ops a and b that hides the share o of the shorter one takes
-  /// max(a + b − o·a, a + b − o·b).
+  /// max(a + b − o·a, a + b − o·b); one that hides transfers all its compute, or the longest of a,
+  /// b and the transfers.
   std::vector<Time> second;
   std::vector<Time> lag;
   std::vector<Time> head_start;

@@ -48,9 +48,19 @@ constexpr std::array<CountField, 3> count_fields{{{"forward", &LayerCollective::
                                                   {"input_grad", &LayerCollective::input_grad},
                                                   {"weight_grad", &LayerCollective::weight_grad}}};
 
+// The products beside it.
+struct BesideField {
+  const char* key;
+  Time LayerCollective::*member;
+};
+constexpr std::array<BesideField, 2> beside_fields{
+    {{"forward_beside_us", &LayerCollective::forward_beside},
+     {"backward_beside_us", &LayerCollective::backward_beside}}};
+
 // At every batch size.
 std::vector<LayerCollective> read_collective(const JsonNode& node, const TraceSizes& batches) {
-  node.check_keys({"kind", "group", "bytes"}, {"forward", "input_grad", "weight_grad"});
+  node.check_keys({"kind", "group", "bytes"}, {"forward", "input_grad", "weight_grad", "hidden",
+                                               "forward_beside_us", "backward_beside_us"});
   LayerCollective common;
   common.kind = called(node.at("kind"), "a collective", all_collective_kinds);
   common.group =
@@ -67,10 +77,24 @@ std::vector<LayerCollective> read_collective(const JsonNode& node, const TraceSi
         "a collective is part of F, I or W: forward, input_grad or weight_grad must be "
         "above 0");
   }
+  if (const auto found = node.find("hidden")) {
+    common.hidden = found->positive();
+    if (common.hidden > 1) {
+      found->refuse(fmt::format("a share is at most 1 (it is {})", common.hidden));
+    }
+  }
   const std::vector<Bytes> bytes = by_batch(node.at("bytes"), batches, PerBatch::may,
                                             [](const JsonNode& value) { return value.bytes(); });
   std::vector<LayerCollective> sizes(bytes.size(), common);
   for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i].bytes = bytes[i];
+  for (const BesideField& field : beside_fields) {
+    const auto found = node.find(field.key);
+    if (!found) continue;
+    if (common.hidden == 0) found->refuse("products hide a collective that says \"hidden\"");
+    const std::vector<Time> times = by_batch(
+        *found, batches, PerBatch::may, [](const JsonNode& value) { return value.microseconds(); });
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i].*field.member = times[i];
+  }
   return sizes;
 }
 
@@ -111,6 +135,13 @@ std::vector<std::vector<LayerCollective>> read_collectives(const JsonNode& node,
   return by_size;
 }
 
+std::string in_microseconds(Time time) {
+  std::string text = fmt::format("{}.{:06}", time.count() / 1'000'000, time.count() % 1'000'000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
 std::string sharding_text(const Sharding& sharding) {
   std::vector<std::string> members;
   for (const DegreeField& field : degree_fields) {
@@ -141,6 +172,17 @@ std::string collectives_text(const std::vector<const std::vector<LayerCollective
       const int count = first[c].*field.member;
       if (count > 0) list += fmt::format(", \"{}\": {}", field.key, count);
     }
+    if (first[c].hidden > 0) list += fmt::format(", \"hidden\": {}", first[c].hidden);
+    for (const BesideField& field : beside_fields) {
+      std::vector<std::string> times;
+      for (const auto* const collectives : by_size) {
+        times.push_back(in_microseconds((*collectives)[c].*field.member));
+      }
+      const bool all_same = std::equal(times.begin() + 1, times.end(), times.begin());
+      if (all_same && times.front() == "0") continue;
+      list += fmt::format(", \"{}\": {}", field.key,
+                          all_same ? times.front() : fmt::format("[{}]", fmt::join(times, ", ")));
+    }
     list += "}";
   }
   return list + "]";
@@ -151,6 +193,8 @@ bool same_exchange(const std::vector<LayerCollective>& one,
   return std::equal(one.begin(), one.end(), other.begin(), other.end(),
                     [](LayerCollective a, const LayerCollective& b) {
                       a.bytes = b.bytes;
+                      a.forward_beside = b.forward_beside;
+                      a.backward_beside = b.backward_beside;
                       return a == b;
                     });
 }

@@ -122,21 +122,31 @@ Levers::Levers(const Case& asked, const Layout& layout, const Costs& costs, cons
   list(asked);
 }
 
-Time Levers::alone(Op op, int device) const {
-  return time_on(costs_, program_.placement, op, device);
+Levers::Pair Levers::pair_of(std::uint32_t task) const {
+  const int device = graph_.lanes[graph_.lane[task]].device;
+  return {pair_half_on(costs_, program_.placement, graph_.op[task], device),
+          pair_half_on(costs_, program_.placement, graph_.partner[task], device)};
 }
 
-// Rounded as compile() rounds them, so that the longer one is the duration of the graph.
+// Rounded as compile() rounds them, so that the longer one is the duration of the graph. Where
+// transfers are hidden, the first is all compute of the pair, the second what its ops, or its
+// transfers, take at least.
 void Levers::find_pairs() {
   if (graph_.partner.empty()) return;
   times_.second = times_.duration;
   for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
     if (!graph_.op[task].overlapped) continue;
-    const int device = graph_.lanes[graph_.lane[task]].device;
-    const Time one = alone(graph_.op[task], device);
-    const Time other = alone(graph_.partner[task], device);
+    const Pair pair = pair_of(task);
+    if (!costs_.pair_overlap) {
+      times_.duration[task] = pair_work(costs_, pair.one, pair.other);
+      times_.second[task] =
+          std::max({pair.one.time, pair.other.time, pair.one.transfers + pair.other.transfers});
+      continue;
+    }
+    const Time one = pair.one.time;
+    const Time other = pair.other.time;
     const auto without = [&](Time hidden) {
-      return one + other - part_of_time(hidden, costs_.pair_overlap);
+      return one + other - part_of_time(hidden, *costs_.pair_overlap);
     };
     times_.duration[task] = without(one);
     times_.second[task] = without(other);
@@ -210,6 +220,26 @@ double Levers::compute_share(const Lever& lever, Op op, int device) const {
   return 0;
 }
 
+// Whether the lever's part of an op includes the transfers that an overlapped pair hides.
+bool Levers::has_transfers(const Lever& lever, Op op) {
+  switch (lever.kind) {
+    case LeverKind::op_kind:
+      return op.kind == *lever.op;
+    case LeverKind::stage_op:
+      return int{op.stage} == *lever.stage && op.kind == *lever.op;
+    case LeverKind::collectives:
+      return lever.dimension.value_or(hidden_in_pairs) == hidden_in_pairs;
+    case LeverKind::stage:
+    case LeverKind::device:
+    case LeverKind::memory:
+    case LeverKind::bandwidth:
+    case LeverKind::latency:
+    case LeverKind::route:
+      return false;
+  }
+  return false;
+}
+
 void Levers::set_compute(const Lever& lever, std::uint32_t task, TaskTable& part) const {
   const Op op = graph_.op[task];
   const int device = graph_.lanes[graph_.lane[task]].device;
@@ -219,9 +249,23 @@ void Levers::set_compute(const Lever& lever, std::uint32_t task, TaskTable& part
     return;
   }
   const Op partner = graph_.partner[task];
-  const Time one = part_of_time(alone(op, device), compute_share(lever, op, device));
-  const Time other = part_of_time(alone(partner, device), compute_share(lever, partner, device));
-  const double shown = 1 - costs_.pair_overlap;
+  const Pair whole = pair_of(task);
+  const Time one = part_of_time(whole.one.time, compute_share(lever, op, device));
+  const Time other = part_of_time(whole.other.time, compute_share(lever, partner, device));
+  if (!costs_.pair_overlap) {
+    const auto half = [&](Op of, Time time, Time transfers) {
+      return PairHalf{time, has_transfers(lever, of) ? std::min(time, transfers) : Time{}};
+    };
+    const PairHalf first = half(op, one, whole.one.transfers);
+    const PairHalf second = half(partner, other, whole.other.transfers);
+    part.duration[task] = std::min(times_.duration[task], pair_work(costs_, first, second));
+    Time longest = first.transfers + second.transfers;
+    if (times_.second[task] == whole.other.time) longest = other;
+    if (times_.second[task] == whole.one.time) longest = one;
+    part.second[task] = std::min(times_.second[task], longest);
+    return;
+  }
+  const double shown = 1 - *costs_.pair_overlap;
   part.duration[task] = std::min(times_.duration[task], part_of_time(one, shown) + other);
   part.second[task] = std::min(times_.second[task], one + part_of_time(other, shown));
 }

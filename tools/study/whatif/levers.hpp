@@ -68,7 +68,12 @@ class Levers {
   void list(const Case& asked);
   void add(Lever lever);
   double compute_share(const Lever& lever, Op op, int device) const;
-  Time alone(Op op, int device) const;
+  struct Pair {
+    PairHalf one;
+    PairHalf other;
+  };
+  Pair pair_of(std::uint32_t task) const;
+  static bool has_transfers(const Lever& lever, Op op);
   bool takes_time(const Lever& lever) const;
   void set_compute(const Lever& lever, std::uint32_t task, TaskTable& part) const;
   void set_transfer(const Lever& lever, std::uint32_t task, TaskTable& part) const;
