@@ -14,6 +14,10 @@ namespace stageline {
 
 enum class AttentionKernel : std::uint8_t { flash, plain };
 
+/// How context-parallel ranks get the keys and values of the others: all before attention, or rank
+/// by rank beside attention to those that are there.
+enum class ContextExchange : std::uint8_t { all_gather, ring };
+
 /// How a language model is trained, beside its size.
 struct LanguageForm {
   std::int64_t batch = 1;  // sequences in a micro-batch
@@ -23,8 +27,11 @@ struct LanguageForm {
   bool fused = false;  // norms, activations and adds each read and write their tensors once (as
                        // compiled); else as Megatron-LM of 2021 to 2023 does it
   bool dropout = false;
-  bool alignment = false;    // products with extents that are no multiples of 64 are slower
-  double imbalance = 1;      // tokens of the most loaded rank's experts over the mean
+  bool alignment = false;  // products with extents that are no multiples of 64 are slower
+  double imbalance = 1;    // tokens of the most loaded rank's experts over the mean
+  double tp_overlap = 0;   // share of the gathers and scatters of sequence parallelism around the
+                           // products of attention and of a dense MLP that runs under these
+  ContextExchange context_exchange = ContextExchange::all_gather;
   double element_bytes = 2;  // of an activation and its gradient
   int slices = 1;  // equal ones that a sequence is cut into; all below is then of one of them, the
                    // mean: it attends to the slices before it as well

@@ -42,6 +42,20 @@ double imbalance_of(const std::string& text) {
   throw UsageError(fmt::format("imbalance must be {}, not {}", rule, text));
 }
 
+ContextExchange context_exchange_called(const std::string& text) {
+  if (text == "all_gather") return ContextExchange::all_gather;
+  if (text == "ring") return ContextExchange::ring;
+  throw UsageError(fmt::format("cp_exchange is one of all_gather, ring (not \"{}\"{})", text,
+                               did_you_mean(text, {"all_gather", "ring"})));
+}
+
+double tp_overlap_of(const std::string& text) {
+  static constexpr std::string_view rule = "a share from 0 to 1";
+  const double value = real_number("tp_overlap", text, rule);
+  if (value >= 0 && value <= 1) return value;
+  throw UsageError(fmt::format("tp_overlap must be {}, not {}", rule, text));
+}
+
 TransformerConfig config_called(const std::string& name, const std::string& config) {
   if (is_config_file(name)) return read_hugging_face(config, name);
   if (name == open_name) return open_form();
@@ -132,7 +146,7 @@ LanguageSpelling::LanguageSpelling(const std::string& name, const std::string& c
 std::vector<std::string> LanguageSpelling::options() {
   std::vector<std::string> names = transformer_options();
   names.insert(names.end(), {"seq", "tp", "cp", "ep", "etp", "sp", "attention", "fused", "dropout",
-                             "alignment", "imbalance"});
+                             "alignment", "imbalance", "tp_overlap", "cp_exchange"});
   for (const KernelConstant& constant : kernel_constants()) {
     // The optimizer's time a parameter has no word here: optimizer=adam is the algorithm.
     if (constant.name != "optimizer") names.emplace_back(constant.name);
@@ -163,6 +177,10 @@ bool LanguageSpelling::take(const std::string& key, const std::string& value) {
     form_.alignment = yes_or_no(key, value);
   } else if (key == "imbalance") {
     form_.imbalance = imbalance_of(value);
+  } else if (key == "tp_overlap") {
+    form_.tp_overlap = tp_overlap_of(value);
+  } else if (key == "cp_exchange") {
+    form_.context_exchange = context_exchange_called(value);
   } else if (const KernelConstant* const constant = constant_called(key)) {
     rates_.emplace_back(constant, rate_of(*constant, value));
   } else {
