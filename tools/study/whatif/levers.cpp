@@ -128,29 +128,32 @@ Levers::Pair Levers::pair_of(std::uint32_t task) const {
           pair_half_on(costs_, program_.placement, graph_.partner[task], device)};
 }
 
-// Rounded as compile() rounds them, so that the longer one is the duration of the graph. Where
-// transfers are hidden, the first is all compute of the pair, the second what its ops, or its
-// transfers, take at least.
+// Rounded as compile() rounds them, so that the longest one is the duration of the graph.
 void Levers::find_pairs() {
   if (graph_.partner.empty()) return;
-  times_.second = times_.duration;
+  times_.others.assign(costs_.pair_overlap ? 1 : 3, times_.duration);
   for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
     if (!graph_.op[task].overlapped) continue;
     const Pair pair = pair_of(task);
     if (!costs_.pair_overlap) {
-      times_.duration[task] = pair_work(costs_, pair.one, pair.other);
-      times_.second[task] =
-          std::max({pair.one.time, pair.other.time, pair.one.transfers + pair.other.transfers});
+      set_hiding(pair, task, times_);
       continue;
     }
-    const Time one = pair.one.time;
-    const Time other = pair.other.time;
+    const Time both = pair.one.time + pair.other.time;
     const auto without = [&](Time hidden) {
-      return one + other - part_of_time(hidden, *costs_.pair_overlap);
+      return both - part_of_time(hidden, *costs_.pair_overlap);
     };
-    times_.duration[task] = without(one);
-    times_.second[task] = without(other);
+    times_.duration[task] = without(pair.one.time);
+    times_.others[0][task] = without(pair.other.time);
   }
+}
+
+// What a pair that hides transfers takes is the longest of these.
+void Levers::set_hiding(const Pair& pair, std::uint32_t task, TaskTable& table) const {
+  table.duration[task] = pair_work(costs_, pair.one, pair.other);
+  table.others[0][task] = pair.one.time;
+  table.others[1][task] = pair.other.time;
+  table.others[2][task] = pair.one.transfers + pair.other.transfers;
 }
 
 // By the costs of the same case without that work: rates, recomputation and chunks are theirs.
@@ -243,9 +246,9 @@ bool Levers::has_transfers(const Lever& lever, Op op) {
 void Levers::set_compute(const Lever& lever, std::uint32_t task, TaskTable& part) const {
   const Op op = graph_.op[task];
   const int device = graph_.lanes[graph_.lane[task]].device;
-  if (!op.overlapped || times_.second.empty()) {
+  if (!op.overlapped || times_.others.empty()) {
     part.duration[task] = part_of_time(times_.duration[task], compute_share(lever, op, device));
-    if (!part.second.empty()) part.second[task] = part.duration[task];
+    for (std::vector<Time>& other : part.others) other[task] = part.duration[task];
     return;
   }
   const Op partner = graph_.partner[task];
@@ -256,18 +259,14 @@ void Levers::set_compute(const Lever& lever, std::uint32_t task, TaskTable& part
     const auto half = [&](Op of, Time time, Time transfers) {
       return PairHalf{time, has_transfers(lever, of) ? std::min(time, transfers) : Time{}};
     };
-    const PairHalf first = half(op, one, whole.one.transfers);
-    const PairHalf second = half(partner, other, whole.other.transfers);
-    part.duration[task] = std::min(times_.duration[task], pair_work(costs_, first, second));
-    Time longest = first.transfers + second.transfers;
-    if (times_.second[task] == whole.other.time) longest = other;
-    if (times_.second[task] == whole.one.time) longest = one;
-    part.second[task] = std::min(times_.second[task], longest);
+    set_hiding({half(op, one, whole.one.transfers), half(partner, other, whole.other.transfers)},
+               task, part);
+    part.duration[task] = std::min(times_.duration[task], part.duration[task]);
     return;
   }
   const double shown = 1 - *costs_.pair_overlap;
   part.duration[task] = std::min(times_.duration[task], part_of_time(one, shown) + other);
-  part.second[task] = std::min(times_.second[task], one + part_of_time(other, shown));
+  part.others[0][task] = std::min(times_.others[0][task], one + part_of_time(other, shown));
 }
 
 // The first part of a transfer that is not bytes: rounds of a collective, or the latency of a
@@ -327,14 +326,15 @@ bool Levers::has_setups(const Lever& lever) {
 
 TaskTable Levers::part(const Lever& lever) const {
   const std::vector<Time> none(graph_.tasks());
-  TaskTable part{none, times_.second.empty() ? std::vector<Time>{} : none, none, none};
+  TaskTable part{none, {}, none, none};
+  part.others.assign(times_.others.size(), none);
   for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
     if (computes(graph_.op[task].kind)) {
       set_compute(lever, task, part);
     } else {
       set_transfer(lever, task, part);
       set_head_start(lever, task, part);
-      if (!part.second.empty()) part.second[task] = part.duration[task];
+      for (std::vector<Time>& other : part.others) other[task] = part.duration[task];
     }
   }
   return part;
@@ -345,7 +345,8 @@ bool Levers::takes_time(const Lever& lever) const {
   const auto any = [](const std::vector<Time>& times) {
     return std::any_of(times.begin(), times.end(), [](Time time) { return time > Time{}; });
   };
-  return any(part.duration) || any(part.second) || any(part.lag);
+  return any(part.duration) || any(part.lag) ||
+         std::any_of(part.others.begin(), part.others.end(), any);
 }
 
 void Levers::add(Lever lever) {

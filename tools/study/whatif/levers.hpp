@@ -53,7 +53,7 @@ class Levers {
 
   /// Those that take any time, in the order of LeverKind.
   const std::vector<Lever>& all() const { return levers_; }
-  /// All times of the graph, with both durations of overlapped pairs.
+  /// All times of the graph, with all durations of overlapped pairs.
   const TaskTable& times() const { return times_; }
   TaskTable part(const Lever& lever) const;
   /// Whether the part of a transfer that the lever has includes Path::setup.
@@ -73,6 +73,7 @@ class Levers {
     PairHalf other;
   };
   Pair pair_of(std::uint32_t task) const;
+  void set_hiding(const Pair& pair, std::uint32_t task, TaskTable& table) const;
   static bool has_transfers(const Lever& lever, Op op);
   bool takes_time(const Lever& lever) const;
   void set_compute(const Lever& lever, std::uint32_t task, TaskTable& part) const;
