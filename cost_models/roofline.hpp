@@ -52,9 +52,9 @@ struct LanguageInputs {
 /// parallelism) and dropout=yes. `sharding`: the degrees that other flags state; 1 and false: none.
 /// A language model (a name of families(), a config.json, or "transformer" with its sizes) is
 /// priced by language_model(); it takes the options of transformer_options() and seq=, tp=, cp=,
-/// ep=, sp=, attention=flash|plain, fused=, dropout=, alignment=, imbalance=. Throws UsageError
-/// that names the offending word and the nearest one that would do, and where `spec` and `sharding`
-/// state different degrees. `slices`: RooflineOptions::slices.
+/// ep=, sp=, attention=flash|plain, fused=, dropout=, alignment=, imbalance=, tp_overlap=,
+/// cp_exchange=. Throws UsageError that names the offending word and the nearest one that would do,
+/// and where `spec` and `sharding` state different degrees. `slices`: RooflineOptions::slices.
 Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds,
                    const Sharding& sharding = {}, const LanguageInputs& language = {},
                    int slices = 1);

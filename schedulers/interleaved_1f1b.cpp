@@ -7,6 +7,10 @@
 // min(mv, 2(p-1-r) + (v-1)·group + 1) chunks. Groups have at least p micro-batches, the last one
 // too (which may be smaller than the others): the first has to be back when its next turn comes.
 //
+// overlap=experts is Megatron-Core's overlap_moe_expert_parallel_comm (core/pipeline_parallel/
+// combined_1f1b.py and schedules.py, 2026-11): one more forward to warm up, then every forward runs
+// with a backward of another micro-batch as an overlapped pair, which hides the experts' exchange.
+//
 // Where a digit comes back on a device, it is the micro-batch's next chunk.
 //
 // figure: devices 4, microbatches 8, F 1, I 1, W 1
@@ -20,6 +24,7 @@
 
 #include "schedulers/order.hpp"
 #include "schedulers/parts/chunks.hpp"
+#include "schedulers/parts/expert_overlap.hpp"
 #include "schedulers/parts/looped_turns.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
@@ -32,11 +37,17 @@ constexpr Knob knobs[] = {
     {"group", "int", "auto",
      "micro-batches that go through a chunk before the next chunk's turn; auto: as many as "
      "devices"},
+    expert_overlap_knob,
 };
 
 Placement place(int devices, const Knobs& knobs) {
   const int chunks = number(knobs, "chunks");
   check_chunks("interleaved_1f1b", "chunks", chunks, devices);
+  if (devices == 1 && overlaps_experts(knobs)) {
+    throw UsageError(
+        "interleaved_1f1b: overlap=experts interleaves stages of at least 2 devices, and there is "
+        "1; on one device take 1f1b:overlap=experts");
+  }
   return looped_placement(devices, chunks);
 }
 
@@ -76,22 +87,29 @@ Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "interleaved_1f1b", WeightRule::flush);
   const int devices = static_cast<int>(program.devices.size());
   const int chunks = program.stages() / devices;
+  const bool pairs = overlaps_experts(problem.knobs);
   const std::vector<LoopedTurn> turn = looped_turns(program.microbatches, group, chunks);
   for (int step = 0; step < program.steps; ++step) {
     const auto first = static_cast<std::uint32_t>(step * program.microbatches);
     for (int r = 0; r < devices; ++r) {
       const auto order = [&](int chunk) { return Order(program, chunk * devices + r); };
       const std::int64_t ahead =
-          2 * std::int64_t{devices - 1 - r} + std::int64_t{chunks - 1} * group;
+          2 * std::int64_t{devices - 1 - r} + std::int64_t{chunks - 1} * group + (pairs ? 1 : 0);
       const std::size_t warm_up = std::min(turn.size(), as_size(ahead));
       for (std::size_t i = 0; i < turn.size() + warm_up; ++i) {
+        const LoopedTurn back = i < warm_up ? LoopedTurn{} : turn[i - warm_up];
+        Order backwards = order(chunks - 1 - back.chunk);
+        const std::uint32_t number = first + static_cast<std::uint32_t>(back.microbatch);
         if (i < turn.size()) {
-          order(turn[i].chunk).forward(first + static_cast<std::uint32_t>(turn[i].microbatch));
+          Order forwards = order(turn[i].chunk);
+          const std::uint32_t next = first + static_cast<std::uint32_t>(turn[i].microbatch);
+          if (pairs && i >= warm_up) {
+            forwards.pair(next, backwards, number);
+            continue;
+          }
+          forwards.forward(next);
         }
-        if (i < warm_up) continue;
-        const LoopedTurn back = turn[i - warm_up];
-        order(chunks - 1 - back.chunk)
-            .backward(first + static_cast<std::uint32_t>(back.microbatch));
+        if (i >= warm_up) backwards.backward(number);
       }
     }
   }

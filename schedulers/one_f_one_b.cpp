@@ -3,15 +3,24 @@
 // forward and one backward in turn, then the backwards that are left. It takes as long as GPipe,
 // but holds at most p-r micro-batches instead of m.
 //
+// overlap=experts is Megatron-Core's overlap_moe_expert_parallel_comm without a pipeline
+// (combined_1f1b_schedule_for_no_pipelining, core/pipeline_parallel/combined_1f1b.py, 2026-11): one
+// forward, then every forward runs with the backward of the micro-batch before it as an overlapped
+// pair, which hides the experts' exchange.
+//
 // figure: stages 4, microbatches 8, F 1, I 1, W 1
 //   0 |0123      aa4bb5cc6dd7ee ff gg hh
 //   1 | 012    aa3bb4cc5dd6ee7ff gg hh
 //   2 |  01  aa2bb3cc4dd5ee6ff7gg hh
 //   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "schedulers/order.hpp"
+#include "schedulers/parts/expert_overlap.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/base/errors.hpp"
 
 namespace stageline::one_f_one_b_scheduler {
 namespace {
@@ -19,25 +28,43 @@ namespace {
 constexpr Knob knobs[] = {
     {"recompute", "never|always", "never",
      "run the forward again before each backward, and keep only each stage's input"},
+    expert_overlap_knob,
 };
 
-Placement place(int devices, const Knobs&) { return straight_placement(devices); }
+// Megatron-Core pairs forwards and backwards on one device or with interleaved stages
+// (virtual_pipeline_model_parallel_size must be given where the pipeline has several).
+Placement place(int devices, const Knobs& knobs) {
+  if (devices > 1 && overlaps_experts(knobs)) {
+    throw UsageError(fmt::format(
+        "1f1b: overlap=experts takes 1 device or interleaved stages, as Megatron-Core does, and "
+        "there are {} devices; take interleaved_1f1b:overlap=experts",
+        devices));
+  }
+  return straight_placement(devices);
+}
 
 Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "1f1b", WeightRule::flush);
   const bool recompute = problem.knobs.at("recompute") == "always";
+  const bool pairs = overlaps_experts(problem.knobs);
   const int m = program.microbatches;
   for (int s = 0; s < program.stages(); ++s) {
-    const int warm_up = std::min(program.stages() - 1 - s, m);
+    const int warm_up = std::min(program.stages() - 1 - s + (pairs ? 1 : 0), m);
     Order order(program, s);
     for (int step = 0; step < program.steps; ++step) {
       const auto first = static_cast<std::uint32_t>(step) * static_cast<std::uint32_t>(m);
       for (int i = 0; i < m + warm_up; ++i) {
-        if (i < m) order.forward(first + static_cast<std::uint32_t>(i));
+        const std::uint32_t next = first + static_cast<std::uint32_t>(i);
+        const bool both = pairs && i >= warm_up && i < m;
+        if (i < m && !both) order.forward(next);
         if (i < warm_up) continue;
         const std::uint32_t back = first + static_cast<std::uint32_t>(i - warm_up);
         if (recompute) order.recompute(back);
-        order.backward(back);
+        if (both) {
+          order.pair(next, order, back);
+        } else {
+          order.backward(back);
+        }
       }
     }
   }

@@ -145,8 +145,9 @@ struct Cluster {
   std::vector<Host> hosts;
   std::vector<std::string> switches;
   std::vector<Link> links;
-  /// The share of the shorter op of an overlapped pair that the longer one hides, 0 to 1.
-  double pair_overlap = 0;
+  /// The share of the shorter op of an overlapped pair that the longer one hides, 0 to 1. Empty:
+  /// what the transfers in both ops make of it, see pair_time() in sim/costs.hpp.
+  std::optional<double> pair_overlap;
   /// interference[k - 1]: how many times as long a compute op takes while k other devices of its
   /// host compute, at least 1; the last entry is also that of more devices. Empty: as if alone.
   std::vector<double> interference;

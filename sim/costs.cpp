@@ -16,6 +16,13 @@ bool Costs::has_collectives() const {
                      [](const StageCosts& one) { return one.blocking != BlockingTimes{}; });
 }
 
+bool Costs::pairs_hide() const {
+  if (pair_overlap) return *pair_overlap > 0;
+  return std::any_of(stage.begin(), stage.end(), [](const StageCosts& one) {
+    return nth(one.blocking_by, hidden_in_pairs) != BlockingTimes{};
+  });
+}
+
 BlockingTimes& BlockingTimes::operator+=(const BlockingTimes& other) {
   forward += other.forward;
   input_grad += other.input_grad;
@@ -45,6 +52,18 @@ Time Costs::paced(Time time, int device) const {
 Time pair_time(Time one, Time other, double overlap) {
   const double hidden = overlap * static_cast<double>(std::min(one, other).count());
   return one + other - Time{std::llround(hidden)};
+}
+
+Time pair_time(const Costs& costs, PairHalf one, PairHalf other) {
+  if (costs.pair_overlap) return pair_time(one.time, other.time, *costs.pair_overlap);
+  const Time transfers = one.transfers + other.transfers;
+  return std::max({one.time, other.time, pair_work(costs, one, other), transfers});
+}
+
+Time pair_work(const Costs& costs, PairHalf one, PairHalf other) {
+  const Time transfers = one.transfers + other.transfers;
+  const double beside = costs.transfer_share * static_cast<double>(transfers.count());
+  return one.time + other.time - transfers + Time{std::llround(beside)};
 }
 
 Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time weight_grad,

@@ -96,6 +96,8 @@ struct StageCosts {
   std::optional<Bytes> weight_grad_workspace;
   OpSteps steps;
   BlockingTimes blocking;  // part of the times above
+  /// Collectives that run under the products of the same op: no part of the times above.
+  BlockingTimes hidden;
   /// The same by the group that communicates, in the order of all_dimensions; they add up to
   /// `blocking`. The reductions of tied weights are those of the pipeline.
   std::array<BlockingTimes, all_dimensions.size()> blocking_by{};
@@ -129,8 +131,12 @@ struct Costs {
   std::vector<StageCosts> stage;
   std::vector<EdgeCosts> edges;  // in the order of Program::edges
   Network network;
-  /// The share of the shorter op of an overlapped pair that the longer one hides: 0 to 1.
-  double pair_overlap = 0;
+  /// The share of the shorter op of an overlapped pair that the longer one hides: 0 to 1. Empty:
+  /// what follows from the transfers in both ops.
+  std::optional<double> pair_overlap;
+  /// The share of a device's multiprocessors that transfers take from the compute beside them, 0 to
+  /// 1, as kernels that send tokens to experts do.
+  double transfer_share = 0;
   /// By device: how many times as long as the stages say its compute ops take. Empty: once.
   std::vector<double> pace;
   /// slowdown[k - 1]: how many times as long a compute op takes while k other devices of its host
@@ -150,12 +156,36 @@ struct Costs {
   int stages() const { return static_cast<int>(stage.size()); }
   /// Whether any op holds collectives of its ranks.
   bool has_collectives() const;
+  /// Whether an overlapped pair may take less than its ops one after the other.
+  bool pairs_hide() const;
   /// What an op of that time takes on a device.
   Time paced(Time time, int device) const;
 };
 
-/// Duration of an overlapped pair whose ops take these times separately.
+/// Duration of an overlapped pair whose ops take these times separately, the longer of which hides
+/// that share of the shorter.
 Time pair_time(Time one, Time other, double overlap);
+
+/// The group whose collectives an overlapped pair hides: DualPipe (DeepSeek-AI 2024, arXiv
+/// 2412.19437, section 3.2.1) and Megatron-Core's overlap_moe_expert_parallel_comm
+/// (core/pipeline_parallel/combined_1f1b.py, 2026-11) put dispatch and combine, and nothing else,
+/// beside the compute of the other micro-batch. The gathers of tensor parallelism stay in their
+/// op's chain.
+inline constexpr Dimension hidden_in_pairs = Dimension::expert;
+
+/// One op of an overlapped pair.
+struct PairHalf {
+  Time time{};       // of it alone
+  Time transfers{};  // of that: what compute of the other op can hide
+};
+/// Duration of an overlapped pair: by Costs::pair_overlap if there is one, else
+///   max(one, other, Σ compute + transfer_share · Σ transfers, Σ transfers)
+/// since each op is a chain, the device computes one thing at a time, and so does its network; the
+/// compute beside transfers has only the multiprocessors that these leave. It is at most the sum of
+/// both, and that sum where no op has transfers. A lower bound of what two chains take together.
+Time pair_time(const Costs& costs, PairHalf one, PairHalf other);
+/// The third of those: all compute, slowed by the transfers beside it.
+Time pair_work(const Costs& costs, PairHalf one, PairHalf other);
 
 /// Equal stages of a chain, as in the closed forms: times F, I, W (B = I + W, R = F), one byte of
 /// stash for I and one for W, `transfer` in each direction between any two devices (no contention).

@@ -59,6 +59,9 @@ struct LayerCollective {
   int input_grad = 0;   // in I
   int weight_grad = 0;  // in W
   TokenRouting routing{};
+  double hidden = 0;  // the share of their time that runs under the products beside them, 0 to 1;
+  Time forward_beside{};   // no more than these take, in all of F
+  Time backward_beside{};  // and of I
   friend bool operator==(const LayerCollective&, const LayerCollective&) = default;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/base/index.hpp"
 #include "sim/costs.hpp"
 #include "sim/placement.hpp"
 #include "sim/rules.hpp"
@@ -32,20 +33,19 @@ inline Time compute_time(const StageCosts& costs, const StagePlace& place, Op op
   return Time{};
 }
 
-/// The blocking collectives in it, as part of compute_time().
-inline Time blocked_time(const StageCosts& costs, const StagePlace& place, Op op) {
-  const BlockingTimes& blocking = costs.blocking;
+/// Those of the collectives that are in it, as part of compute_time().
+inline Time collective_time(const BlockingTimes& times, const StagePlace& place, Op op) {
   switch (class_of(op.kind)) {
     case OpClass::forward:
-      return blocking.forward;
+      return times.forward;
     case OpClass::backward:
-      if (op.kind == OpKind::backward) return blocking.backward;
-      if (op.kind == OpKind::weight_grad) return blocking.weight_grad;
-      return Time{part_of(blocking.input_grad.count(), place, static_cast<int>(op.part))};
+      if (op.kind == OpKind::backward) return times.backward;
+      if (op.kind == OpKind::weight_grad) return times.weight_grad;
+      return Time{part_of(times.input_grad.count(), place, static_cast<int>(op.part))};
     case OpClass::recompute:
-      return blocking.recompute;
+      return times.recompute;
     case OpClass::update:
-      return blocking.update;
+      return times.update;
     case OpClass::reduction:
     case OpClass::message:
     case OpClass::copy:
@@ -60,16 +60,35 @@ inline Time time_on(const Costs& costs, const Placement& placement, Op op, int d
   const StageCosts& stage = costs.stage[op.stage];
   const StagePlace& place = placement.stage[op.stage];
   const Time all = compute_time(stage, place, op);
-  const Time blocked = std::min(blocked_time(stage, place, op), all);
+  const Time blocked = std::min(collective_time(stage.blocking, place, op), all);
   return blocked + costs.paced(all - blocked, device);
+}
+
+/// The op as one of an overlapped pair, alone on a device of pace 1.
+inline PairHalf pair_half(const Costs& costs, const Placement& placement, Op op) {
+  const StageCosts& stage = costs.stage[op.stage];
+  const StagePlace& place = placement.stage[op.stage];
+  const Time time = compute_time(stage, place, op);
+  const BlockingTimes& transfers = nth(stage.blocking_by, hidden_in_pairs);
+  return {time, std::min(collective_time(transfers, place, op), time)};
+}
+/// The same on that device.
+inline PairHalf pair_half_on(const Costs& costs, const Placement& placement, Op op, int device) {
+  return {time_on(costs, placement, op, device), pair_half(costs, placement, op).transfers};
 }
 
 /// The same of a task: of an op, or of an overlapped pair.
 inline Time task_time_on(const Costs& costs, const Placement& placement, Op op,
                          std::optional<Op> partner, int device) {
-  const Time first = time_on(costs, placement, op, device);
-  if (!partner) return first;
-  return pair_time(first, time_on(costs, placement, *partner, device), costs.pair_overlap);
+  if (!partner) return time_on(costs, placement, op, device);
+  return pair_time(costs, pair_half_on(costs, placement, op, device),
+                   pair_half_on(costs, placement, *partner, device));
+}
+
+/// What an overlapped pair hides of the transfers in its ops: at most all of them.
+inline Time hidden_in_pair(const Costs& costs, PairHalf one, PairHalf other) {
+  return std::min(one.time + other.time - pair_time(costs, one, other),
+                  one.transfers + other.transfers);
 }
 
 }  // namespace stageline

@@ -1,6 +1,9 @@
 // Sums of the times of ops, and what collectives add to them.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "cost_models/network/ranked_cluster.hpp"
 #include "sim/checked.hpp"
 
@@ -18,11 +21,28 @@ void add_times(Times& sum, const BlockingTimes& more) {
   add(sum.recompute, more.recompute);
 }
 
-/// What a layer's collective of that time adds to its ops. `again`: R repeats those of F.
-inline BlockingTimes blocking_of(const LayerCollective& collective, Time time, bool again) {
+/// What of a layer's collective of that time runs under the products beside it: the share that it
+/// says, and no more than these take. `again`: R repeats those of F.
+inline BlockingTimes hidden_of(const LayerCollective& collective, Time time, bool again) {
+  const auto under = [&](int count, Time beside) {
+    const double share = collective.hidden * static_cast<double>(time.count()) * count;
+    return std::min(Time{std::llround(share)}, beside);
+  };
   BlockingTimes times;
-  times.forward = checked_product(time, collective.forward);
-  times.input_grad = checked_product(time, collective.input_grad);
+  if (collective.hidden <= 0) return times;
+  times.forward = under(collective.forward, collective.forward_beside);
+  times.input_grad = under(collective.input_grad, collective.backward_beside);
+  times.backward = times.input_grad;
+  if (again) times.recompute = times.forward;
+  return times;
+}
+
+/// What a layer's collective of that time adds to its ops, without what is hidden.
+inline BlockingTimes blocking_of(const LayerCollective& collective, Time time, bool again) {
+  const BlockingTimes hidden = hidden_of(collective, time, again);
+  BlockingTimes times;
+  times.forward = checked_product(time, collective.forward) - hidden.forward;
+  times.input_grad = checked_product(time, collective.input_grad) - hidden.input_grad;
   times.weight_grad = checked_product(time, collective.weight_grad);
   times.backward = checked_sum(times.input_grad, times.weight_grad);
   if (again) times.recompute = times.forward;

@@ -95,8 +95,9 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
     const int place = layers[s]++;
     const bool again = rebuilt.empty() || repeats_forward(rebuilt[s], place);
     for (const LayerCollective& collective : model.layers[l].collectives) {
-      const BlockingTimes more =
-          blocking_of(collective, blocking_time(collective, placement.stage[s]), again);
+      const Time time = blocking_time(collective, placement.stage[s]);
+      const BlockingTimes more = blocking_of(collective, time, again);
+      add_times(stage.hidden, hidden_of(collective, time, again));
       add_times(stage.blocking, more);
       add_times(nth(stage.blocking_by, collective.group), more);
       add_times(stage, more);
@@ -114,7 +115,8 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
   }
 }
 
-std::vector<BlockingTimes> RankedCluster::least_blocking(const Model& model) {
+std::vector<BlockingTimes> RankedCluster::least_blocking(const Model& model,
+                                                         std::optional<Dimension> group) {
   const std::lock_guard lock(shared_->access());
   std::map<LayerCollective, Time, bool (*)(const LayerCollective&, const LayerCollective&)> least(
       [](const LayerCollective& a, const LayerCollective& b) {
@@ -135,6 +137,7 @@ std::vector<BlockingTimes> RankedCluster::least_blocking(const Model& model) {
   for (const Layer& layer : model.layers) {
     BlockingTimes& times = layers.emplace_back();
     for (const LayerCollective& collective : layer.collectives) {
+      if (group && collective.group != *group) continue;
       add_times(times, blocking_of(collective, least_of(collective), true));
     }
   }

@@ -99,7 +99,9 @@ class RankedCluster {
 
   /// The blocking collectives of each layer on the simulated rank where they are fastest: no stage
   /// that priced() makes has less of them than its layers here. Throws as priced().
-  std::vector<BlockingTimes> least_blocking(const Model& model);
+  /// `group`: of that group alone.
+  std::vector<BlockingTimes> least_blocking(const Model& model,
+                                            std::optional<Dimension> group = std::nullopt);
 
  private:
   PipelineRank rank_of(int device) const;

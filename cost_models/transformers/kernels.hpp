@@ -18,6 +18,10 @@ enum class AttentionKernel : std::uint8_t { flash, plain };
 /// the router; all.
 enum class CudaGraphs : std::uint8_t { none, partial, full };
 
+/// How context-parallel ranks get the keys and values of the others: all before attention, or rank
+/// by rank beside attention to those that are there.
+enum class ContextExchange : std::uint8_t { all_gather, ring };
+
 /// How a language model is trained, beside its size.
 struct LanguageForm {
   std::int64_t batch = 1;  // sequences in a micro-batch
@@ -31,6 +35,9 @@ struct LanguageForm {
   bool fused_loss = false;  // the loss overwrites its logits with their gradients; else in fp32
   int predictions = 0;      // modules behind the blocks, each of which predicts one more token
   CudaGraphs graphs = CudaGraphs::none;
+  double tp_overlap = 0;  // share of the gathers and scatters of sequence parallelism around the
+                          // products of attention and of a dense MLP that runs under these
+  ContextExchange context_exchange = ContextExchange::all_gather;
   double imbalance = 1;    // tokens of the most loaded rank's experts over the mean
   double capacity = 0;     // rows that experts take at most over the mean, others are dropped; 0:
                            // all

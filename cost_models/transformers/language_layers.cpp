@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cost_models/transformers/rank_parameters.hpp"
 #include "cost_models/transformers/rank_sizes.hpp"
@@ -153,6 +156,57 @@ void set_update(Layer& layer, std::int64_t parameters, const LanguagePricing& pr
   layer.update = fitting_time(layer.name, static_cast<double>(parameters) * each * share);
 }
 
+// ---- collectives that run under products ----
+
+// Products that read gathered rows, and those whose output is scattered.
+constexpr std::array<std::string_view, 5> behind_gathers{"qkv", "query", "query_up", "key_value_up",
+                                                         "mlp_up"};
+constexpr std::array<std::string_view, 2> before_scatters{"projection", "mlp_down"};
+
+template <class Names>
+Time products_of(const Layer& layer, const std::vector<Kernel>& pass, const Names& names,
+                 const LanguagePricing& pricing) {
+  double sum = 0;
+  for (const Kernel& kernel : pass) {
+    const bool beside = std::find(names.begin(), names.end(), kernel.name) != names.end();
+    if (beside) sum += seconds_of(kernel, pricing);
+  }
+  return fitting_time(layer.name, sum);
+}
+
+// Attention to all parts of a ring but the last, which is there when it starts.
+Time attention_in_ring(const Layer& layer, const std::vector<Kernel>& pass,
+                       const LanguagePricing& pricing) {
+  double sum = 0;
+  for (const Kernel& kernel : pass) {
+    if (kernel.kind == KernelKind::attention_flash) sum += seconds_of(kernel, pricing);
+  }
+  const double ranks = pricing.form.sharding.context;
+  return fitting_time(layer.name, sum * (ranks - 1) / ranks);
+}
+
+// Backward, gathers stand before the products that the forward's scatters stand behind; in a ring,
+// keys and values and their gradients share attention's time.
+void set_beside(Layer& layer, const LayerKernels& kernels, const LanguagePricing& pricing) {
+  for (LayerCollective& collective : layer.collectives) {
+    if (collective.hidden <= 0) continue;
+    if (collective.group == Dimension::context) {
+      collective.forward_beside = attention_in_ring(layer, kernels.forward, pricing);
+      collective.backward_beside = attention_in_ring(layer, kernels.input_grad, pricing) / 2;
+      continue;
+    }
+    const auto first = [&](const auto& pass) {
+      return products_of(layer, pass, behind_gathers, pricing);
+    };
+    const auto last = [&](const auto& pass) {
+      return products_of(layer, pass, before_scatters, pricing);
+    };
+    const bool gathers = collective.kind == CollectiveKind::all_gather;
+    collective.forward_beside = gathers ? first(kernels.forward) : last(kernels.forward);
+    collective.backward_beside = gathers ? last(kernels.input_grad) : first(kernels.input_grad);
+  }
+}
+
 // ---- FLOPs as the literature counts them: a rank's share of those of the undivided model ----
 
 std::int64_t rank_flops(const std::string& layer, const LanguagePricing& pricing, double model) {
@@ -211,9 +265,12 @@ double mlp_gradients(const LanguagePricing& pricing, std::int64_t block) {
 }
 
 // The keys and values of the whole sequence, which context-parallel ranks gather for attention,
-// forward and again backward.
-double gathered_keys(const RankSizes& sizes) {
+// forward and again backward; in a ring those of two ranks, one of which arrives.
+double gathered_keys(const LanguagePricing& pricing, const RankSizes& sizes) {
   if (sizes.context <= 1) return 0;
+  if (pricing.form.context_exchange == ContextExchange::ring) {
+    return sizes.bytes(2 * sizes.tokens * (sizes.keys() + sizes.values()));
+  }
   return sizes.bytes(sizes.batch * sizes.seq * (sizes.keys() + sizes.values()));
 }
 
@@ -225,7 +282,7 @@ double attention_gradients(const LanguagePricing& pricing, const RankSizes& size
   const double own = sizes.queries() + sizes.attended();
   const double keys = sizes.keys() + sizes.values();
   const double vectors = sizes.context > 1
-                             ? sizes.bytes(sizes.tokens * own) + 2 * gathered_keys(sizes)
+                             ? sizes.bytes(sizes.tokens * own) + 2 * gathered_keys(pricing, sizes)
                              : sizes.bytes(sizes.tokens * (own + sizes.slices * keys));
   if (pricing.form.attention == AttentionKernel::flash) return vectors;
   return vectors + sizes.bytes(2 * sizes.tokens * sizes.seq * sizes.heads);
@@ -297,7 +354,7 @@ Layer block_layer(const LanguagePricing& given, std::int64_t block) {
   layer.output = bytes(rows);
   const RankSizes sizes = rank_sizes(config, pricing.form);
   // Attention's or the MLP's output before it is added, or what attention reads.
-  layer.forward_workspace = bytes(std::max(rows, gathered_keys(sizes)));
+  layer.forward_workspace = bytes(std::max(rows, gathered_keys(pricing, sizes)));
   set_backward_workspace(
       layer, bytes(std::max(mlp_gradients(pricing, block), attention_gradients(pricing, sizes))));
   set_flops(layer, pricing, flops_of(pricing, block + 1) - flops_of(pricing, block));
@@ -306,6 +363,7 @@ Layer block_layer(const LanguagePricing& given, std::int64_t block) {
   }
   layer.collectives = block_collectives(config, pricing.form, block);
   set_modules(layer, kernels, pricing, block);
+  set_beside(layer, kernels, pricing);
   return layer;
 }
 

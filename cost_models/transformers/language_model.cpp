@@ -33,6 +33,14 @@ void check_multiple(const TransformerConfig& config, std::string_view what, std:
                                config.name, what, of, number, divisor));
 }
 
+void check_tp_overlap(const TransformerConfig& config, const LanguageForm& form) {
+  if (form.tp_overlap >= 0 && form.tp_overlap <= 1) return;
+  throw UsageError(
+      fmt::format("{}: tp_overlap is a share of the time of gathers and scatters, from 0 to 1, "
+                  "not {:g}",
+                  config.name, form.tp_overlap));
+}
+
 void check_form(const TransformerConfig& config, const LanguageForm& form) {
   const std::int64_t tensor = form.sharding.tensor;
   const std::int64_t context = form.sharding.context;
@@ -90,6 +98,36 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
                     "least 1, not {:g}",
                     config.name, form.imbalance));
   }
+  check_tp_overlap(config, form);
+  if (form.context_exchange == ContextExchange::ring && form.attention == AttentionKernel::plain) {
+    throw UsageError(fmt::format(
+        "{}: cp_exchange=ring adds up attention part by part, which attention=plain does not; take "
+        "attention=flash, or cp_exchange=all_gather",
+        config.name));
+  }
+}
+
+std::string ring_note(const LanguageForm& form) {
+  if (form.context_exchange != ContextExchange::ring) return "";
+  if (form.sharding.context == 1) {
+    return "cp_exchange=ring has no effect without context parallelism (--cp)";
+  }
+  return "keys and values go around a ring of the cp ranks beside attention, whose parts are priced "
+         "as one kernel";
+}
+
+std::string tp_overlap_note(const LanguageForm& form) {
+  if (form.tp_overlap <= 0) return "";
+  if (form.sharding.tensor == 1)
+    return "tp_overlap has no effect without tensor parallelism (--tp)";
+  if (!form.sharding.sequence) {
+    return "tp_overlap has no effect without sequence parallelism (--sequence-parallel): products "
+           "hide its gathers and scatters (user buffers), no all-reduces";
+  }
+  return fmt::format(
+      "{:g} of the tensor-parallel gathers and scatters around attention's and a dense MLP's "
+      "products run under these, as given",
+      form.tp_overlap);
 }
 
 TransformerConfig with_padded_vocab(TransformerConfig config, std::int64_t tensor) {
@@ -296,6 +334,9 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing, const DeviceKi
         sharding.folded() ? fmt::format(", etp {}", sharding.expert_tensor) : ""));
   }
   add_expert_notes(notes, pricing);
+  for (const std::string& note : {tp_overlap_note(form), ring_note(form)}) {
+    if (!note.empty()) notes.push_back(note);
+  }
   add_precision_notes(notes, pricing, device);
   add_notes_on_issue(pricing, notes);
   if (pricing.base.format.master) notes.emplace_back(master_copy_note);

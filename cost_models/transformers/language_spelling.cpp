@@ -104,6 +104,20 @@ std::int64_t blocks_of(const std::string& key, const std::string& value) {
   return value == "0" ? 0 : whole_number(key, value, most_blocks);
 }
 
+ContextExchange context_exchange_called(const std::string& text) {
+  if (text == "all_gather") return ContextExchange::all_gather;
+  if (text == "ring") return ContextExchange::ring;
+  throw UsageError(fmt::format("cp_exchange is one of all_gather, ring (not \"{}\"{})", text,
+                               did_you_mean(text, {"all_gather", "ring"})));
+}
+
+double tp_overlap_of(const std::string& text) {
+  static constexpr std::string_view rule = "a share from 0 to 1";
+  const double value = real_number("tp_overlap", text, rule);
+  if (value >= 0 && value <= 1) return value;
+  throw UsageError(fmt::format("tp_overlap must be {}, not {}", rule, text));
+}
+
 TransformerConfig config_called(const std::string& name, const std::string& config) {
   if (is_config_file(name)) return read_hugging_face(config, name);
   if (name == open_name) return open_form();
@@ -204,6 +218,8 @@ std::vector<std::string> LanguageSpelling::options() {
                              "dropout",
                              "alignment",
                              "graphs",
+                             "tp_overlap",
+                             "cp_exchange",
                              "bf16_start",
                              "bf16_end",
                              "software",
@@ -291,6 +307,10 @@ bool LanguageSpelling::set(const std::string& key, const std::string& value) {
     form_.wide_start = blocks_of(key, value);
   } else if (key == "bf16_end") {
     form_.wide_end = blocks_of(key, value);
+  } else if (key == "tp_overlap") {
+    form_.tp_overlap = tp_overlap_of(value);
+  } else if (key == "cp_exchange") {
+    form_.context_exchange = context_exchange_called(value);
   } else if (key == "graphs") {
     form_.graphs = graphs_called(value);
   } else if (key == "loss") {

@@ -29,6 +29,14 @@
 // sends fewer copies (cost_models/network/dispatch.hpp). In 8 bits tokens go to the experts, and
 // the gradients of what comes back; what comes back, and the tokens' gradients, are in 16.
 //
+// The form's tp_overlap is the share of sequence parallelism's gathers and scatters that runs under
+// the product beside it, as TransformerEngine's user buffers (Megatron-LM's --tp-comm-overlap) and
+// torch's async tensor parallelism do for the linear layers of attention and of a dense MLP, and
+// not for experts, nor for embedding and head.
+//
+// In a ring of context-parallel ranks (Liu et al. 2023, arXiv 2310.01889; TransformerEngine's p2p)
+// keys and values, and backward their gradients, move beside attention to the ones before.
+//
 // Tensors travel in the number format of the activations (fp8: 2 bytes), the loss's numbers in
 // fp32.
 #include <cmath>
@@ -44,42 +52,45 @@ struct PassCounts {
   int weight_grad = 0;
 };
 
+// `hidden`: the share that runs under products.
 void add_collective(std::vector<LayerCollective>& list, CollectiveKind kind, Dimension group,
-                    double bytes, PassCounts counts, const TokenRouting& routing = {}) {
+                    double bytes, PassCounts counts, double hidden = 0,
+                    const TokenRouting& routing = {}) {
   const Bytes rounded{std::llround(bytes)};
   for (LayerCollective& had : list) {
     if (had.kind != kind || had.group != group || had.bytes != rounded) continue;
-    if (had.routing != routing) continue;
+    if (had.hidden != hidden || had.routing != routing) continue;
     had.forward += counts.forward;
     had.input_grad += counts.input_grad;
     had.weight_grad += counts.weight_grad;
     return;
   }
-  list.push_back(
-      {kind, group, rounded, counts.forward, counts.input_grad, counts.weight_grad, routing});
+  list.push_back({kind, group, rounded, counts.forward, counts.input_grad, counts.weight_grad,
+                  routing, hidden});
 }
 
 // Around products on gathered rows, of `first` bytes before and `last` bytes behind them; of the
 // latter 0 where they are summed with the output of another half.
-void add_gathered(std::vector<LayerCollective>& list, Dimension group, double first, double last) {
-  add_collective(list, CollectiveKind::all_gather, group, first, {1, 0, 0});
+void add_gathered(std::vector<LayerCollective>& list, Dimension group, double first, double last,
+                  double hidden = 0) {
+  add_collective(list, CollectiveKind::all_gather, group, first, {1, 0, 0}, hidden);
   if (last > 0) {
-    add_collective(list, CollectiveKind::reduce_scatter, group, last, {1, 0, 0});
-    add_collective(list, CollectiveKind::all_gather, group, last, {0, 1, 0});
+    add_collective(list, CollectiveKind::reduce_scatter, group, last, {1, 0, 0}, hidden);
+    add_collective(list, CollectiveKind::all_gather, group, last, {0, 1, 0}, hidden);
   }
-  add_collective(list, CollectiveKind::reduce_scatter, group, first, {0, 1, 0});
+  add_collective(list, CollectiveKind::reduce_scatter, group, first, {0, 1, 0}, hidden);
 }
 
 // Around products, of which the first is divided by columns, the last by rows. Elements: of the
 // tensor before the first and of the one behind the last; of that 0 where it is summed with the
 // output of another half.
 void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, double before,
-                double behind) {
+                double behind, double hidden = 0) {
   const double first = sizes.bytes(before);
   const double last = sizes.bytes(behind);
   if (sizes.tensor <= 1) return;
   if (sizes.sequence) {
-    add_gathered(list, Dimension::tensor, first, last);
+    add_gathered(list, Dimension::tensor, first, last, hidden);
   } else {
     if (last > 0)
       add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, last, {1, 0, 0});
@@ -87,12 +98,16 @@ void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, doub
   }
 }
 
-void add_context(std::vector<LayerCollective>& list, const RankSizes& sizes) {
+// A ring moves as many bytes as the all-gather, and can hide all of them.
+void add_context(std::vector<LayerCollective>& list, const RankSizes& sizes,
+                 ContextExchange exchange) {
   if (sizes.context <= 1) return;
+  const double hidden = exchange == ContextExchange::ring ? 1 : 0;
   const double tokens = sizes.batch * sizes.seq / sizes.slices;  // earlier slices' are there
   const double bytes = sizes.bytes(tokens * (sizes.keys() + sizes.values()));
-  add_collective(list, CollectiveKind::all_gather, Dimension::context, bytes, {1, 1, 0});
-  add_collective(list, CollectiveKind::reduce_scatter, Dimension::context, bytes, {0, 1, 0});
+  add_collective(list, CollectiveKind::all_gather, Dimension::context, bytes, {1, 1, 0}, hidden);
+  add_collective(list, CollectiveKind::reduce_scatter, Dimension::context, bytes, {0, 1, 0},
+                 hidden);
 }
 
 void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerConfig& config,
@@ -104,10 +119,10 @@ void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerC
     TokenRouting routing = routing_of(config, form);
     add_collective(list, CollectiveKind::all_to_all, Dimension::expert,
                    form.narrow_dispatch ? narrow_bytes * elements : sizes.bytes(elements),
-                   {1, 1, 0}, routing);
+                   {1, 1, 0}, 0, routing);
     routing.combine = !routing.dispatcher.empty();
     add_collective(list, CollectiveKind::all_to_all, Dimension::expert, sizes.bytes(elements),
-                   {1, 1, 0}, routing);
+                   {1, 1, 0}, 0, routing);
   }
   if (form.sharding.folded()) {
     const double bytes = sizes.bytes(experts.routed_rows * sizes.hidden);
@@ -152,13 +167,13 @@ std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
   const RankSizes sizes = rank_sizes(config, form);
   std::vector<LayerCollective> list;
   const bool joint = config.parallel_residual && !config.has_experts(block);
-  add_around(list, sizes, sizes.tokens * gathered_width(config),
-             joint ? 0 : sizes.whole_elements());
-  add_context(list, sizes);
+  add_around(list, sizes, sizes.tokens * gathered_width(config), joint ? 0 : sizes.whole_elements(),
+             form.tp_overlap);
+  add_context(list, sizes, form.context_exchange);
   if (config.has_experts(block)) {
     add_experts_exchange(list, config, form, sizes);
   } else {
-    add_around(list, sizes, sizes.whole_elements(), sizes.whole_elements());
+    add_around(list, sizes, sizes.whole_elements(), sizes.whole_elements(), form.tp_overlap);
   }
   return list;
 }

@@ -39,9 +39,20 @@ TaskTable table_of(const TaskGraph& graph) {
 }
 
 TaskTable scaled(const TaskTable& all, const TaskTable& part, double factor) {
-  return {scaled_times(all.duration, part.duration, factor),
-          scaled_times(all.second, part.second, factor), scaled_times(all.lag, part.lag, factor),
-          scaled_times(all.head_start, part.head_start, factor)};
+  TaskTable table{scaled_times(all.duration, part.duration, factor),
+                  {},
+                  scaled_times(all.lag, part.lag, factor),
+                  scaled_times(all.head_start, part.head_start, factor)};
+  for (std::size_t i = 0; i < all.others.size(); ++i) {
+    table.others.push_back(scaled_times(all.others[i], part.others[i], factor));
+  }
+  return table;
+}
+
+Time longest_of(const TaskTable& table, std::uint32_t task) {
+  Time longest = table.duration[task];
+  for (const std::vector<Time>& other : table.others) longest = std::max(longest, other[task]);
+  return longest;
 }
 
 PeriodCurve::PeriodCurve(const TaskGraph& graph, EventGraph events, TaskTable all)
@@ -50,11 +61,11 @@ PeriodCurve::PeriodCurve(const TaskGraph& graph, EventGraph events, TaskTable al
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) task_of[graph.op[task]] = task;
   for (const Op op : events_.op) task_.push_back(task_of.at(op));
   for (const EventGraph::Edge& edge : events_.edges) {
-    Way way{edge.from, edge.to, edge.rounds, edge.wait, false, false};
+    Way way{edge.from, edge.to, edge.rounds, edge.wait, 0, false};
     ways_.push_back(way);
-    if (!all_.second.empty() && events_.op[edge.from].overlapped) {
-      way.second = true;
-      ways_.push_back(way);
+    if (events_.op[edge.from].overlapped) {
+      for (way.other = 1; way.other <= all_.others.size(); ++way.other) ways_.push_back(way);
+      way.other = 0;
     }
     if (edge.wait == Wait::need && all_.head_start[task_[edge.to]] > Time{}) {
       way.started = true;
@@ -71,7 +82,7 @@ PeriodCurve::PeriodCurve(const TaskGraph& graph, EventGraph events, TaskTable al
 Time PeriodCurve::time_of(const Way& way, const TaskTable& table) const {
   if (way.started) return Time{};
   const std::uint32_t from = task_[way.from];
-  const Time took = way.second ? table.second[from] : table.duration[from];
+  const Time took = way.other == 0 ? table.duration[from] : table.others[way.other - 1][from];
   if (way.wait != Wait::need) return took;
   return took + table.lag[from] - table.head_start[task_[way.to]];
 }

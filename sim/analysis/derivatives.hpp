@@ -24,16 +24,20 @@ namespace stageline {
 /// What the tasks of a graph take, or a part of it; by task.
 struct TaskTable {
   std::vector<Time> duration;
-  /// Empty, or by task: an overlapped pair takes the longer of both durations, which of other tasks
-  /// are equal. A pair of ops a and b that hides the share o of the shorter one takes
-  /// max(a + b − o·a, a + b − o·b).
-  std::vector<Time> second;
+  /// Each by task: an overlapped pair takes the longest of its duration and of these, which of
+  /// other tasks are equal. Empty without pairs. A pair of ops a and b that hides the share o of
+  /// the shorter one takes max(a + b − o·a, a + b − o·b); one that hides transfers takes all its
+  /// compute, or a, or b, or all its transfers.
+  std::vector<std::vector<Time>> others;
   std::vector<Time> lag;
   std::vector<Time> head_start;
 };
 
-/// All times of the graph, without second durations.
+/// All times of the graph, without other durations.
 TaskTable table_of(const TaskGraph& graph);
+
+/// The longest duration of a task.
+Time longest_of(const TaskTable& table, std::uint32_t task);
 
 /// The times with `part`, which is at most all of them, multiplied by `factor` ≥ 0: each rounded
 /// once.
@@ -63,7 +67,7 @@ class PeriodCurve {
   static constexpr double most_factor = 10;
 
   /// `events`: the event graph of a run of `graph`, in which no compute was slowed by others and
-  /// nothing was shared at fair rates; `all`: what its tasks take, the longer of each task's
+  /// nothing was shared at fair rates; `all`: what its tasks take, the longest of each task's
   /// durations being that of the graph. O(edges), plus the potentials of the period (Bellman and
   /// Ford).
   PeriodCurve(const TaskGraph& graph, EventGraph events, TaskTable all);
@@ -88,8 +92,8 @@ class PeriodCurve {
     std::uint32_t to = 0;
     std::uint32_t rounds = 0;
     Wait wait = Wait::need;
-    bool second = false;   // by the second duration
-    bool started = false;  // not before the start of what it waits for: no time at all
+    std::size_t other = 0;  // 0: by the duration; else by that entry of the others, from 1
+    bool started = false;   // not before the start of what it waits for: no time at all
   };
   struct Line {
     double time = 0;   // of the cycle, per round, at factor 1

@@ -73,8 +73,9 @@ Time Charges::duration(Op op) const {
   return compute_time(costs_.stage[op.stage], program_.placement.stage[op.stage], op);
 }
 
-Time Charges::of_pair(Time first, Op second) const {
-  return pair_time(first, duration(second), costs_.pair_overlap);
+Time Charges::of_pair(Op first, Op second) const {
+  return pair_time(costs_, pair_half(costs_, program_.placement, first),
+                   pair_half(costs_, program_.placement, second));
 }
 
 Charge Charges::of(Op op, std::uint32_t lane) {

@@ -28,8 +28,8 @@ class Charges {
 
   Time duration(Op op) const;
 
-  /// The time of an overlapped pair. `first`: that of its first op alone.
-  Time of_pair(Time first, Op second) const;
+  /// The time of an overlapped pair.
+  Time of_pair(Op first, Op second) const;
 
   /// The op as a task of that lane.
   Charge of(Op op, std::uint32_t lane);

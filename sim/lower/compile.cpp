@@ -283,7 +283,7 @@ void Lowering::walk(std::uint32_t lane) {
     const std::uint32_t task = out_.tasks();
     if (!plain && blocks_) follow(lane, lane, needs_before);
     const Charge charge = charge_of(pattern, op, lane);
-    const Time time = pair ? charges_.of_pair(charge.duration, second) : charge.duration;
+    const Time time = pair ? charges_.of_pair(op, second) : charge.duration;
     out_.add(op, lane, charge.path, time, second);
     if (plain) ops_[head].microbatch = task;  // for finish_lanes()
     head_[lane] = head + (pair ? 2 : 1);

@@ -57,7 +57,7 @@ void Repricing::price(const Costs& costs, TaskGraph& graph) const {
     const Op op = graph_.op[task];
     const Charge charge = charges.of(op, graph_.lane[task]);
     price[c] = {charge.duration, charge.path, {}};
-    if (op.overlapped) price[c].time = charges.of_pair(charge.duration, graph_.partner[task]);
+    if (op.overlapped) price[c].time = charges.of_pair(op, graph_.partner[task]);
     busy += Wide{price[c].time.count()} * size_[c];
     if (lane_of(op.kind) != LaneKind::compute || costs.pace.empty()) continue;
     price[c].time = task_time_on(costs, program_.placement, op,

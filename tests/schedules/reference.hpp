@@ -188,8 +188,8 @@ inline std::map<Op, When> reference(const Program& program, const Costs& costs) 
       if (item.ops.size() == 2) {
         const Time shorter =
             std::min(prices.of(item.ops[0]).duration, prices.of(item.ops[1]).duration);
-        item.duration -=
-            Time{std::llround(costs.pair_overlap * static_cast<double>(shorter.count()))};
+        item.duration -= Time{
+            std::llround(costs.pair_overlap.value_or(0) * static_cast<double>(shorter.count()))};
       }
       for (const Op one : item.ops) {
         item_of[one] = items.size();

@@ -98,7 +98,8 @@ inline std::map<Op, When> stream_reference(const Program& program, const Costs& 
       if (item.ops.size() == 2) {
         const Time shorter =
             std::min(prices.of(item.ops[0]).duration, prices.of(item.ops[1]).duration);
-        duration -= Time{std::llround(costs.pair_overlap * static_cast<double>(shorter.count()))};
+        duration -= Time{
+            std::llround(costs.pair_overlap.value_or(0) * static_cast<double>(shorter.count()))};
       }
       item.done = start + duration;
       for (const Op one : item.ops) when[one] = {start, item.done};

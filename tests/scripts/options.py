@@ -279,6 +279,8 @@ LANGUAGE = {
     "graphs": ("full", "gpt2@h100", []), "software": ("megatron-2021", "gpt2@h100", []),
     "expert_floor": ("1ms", EXPERTS + ",dtype=fp8", []),
     "imbalance": ("2", EXPERTS, ["--cluster", "h100x8", "--dp", "2", "--ep", "2"]),
+    "tp_overlap": ("0.5", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--tp", "2", "--sequence-parallel"]),
+    "cp_exchange": ("ring", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--cp", "2"]),
     "gemm": ("0.2", "gpt2@h100", []), "gemm_8bit": ("0.2", "gpt2@h100,dtype=fp8", []),
     "gemm_4bit": ("3", "gpt2@b200,dtype=nvfp4", []), "bf16_start": ("2", "gpt2@b200,dtype=nvfp4", []),
     "bf16_end": ("2", "gpt2@b200,dtype=nvfp4", []),
@@ -315,6 +317,8 @@ KNOBS = {
     ("interleaved_1f1b", "group"): "group=8", ("hanayo", "waves"): "waves=2",
     ("pipedream", "replicas"): "replicas=3-1", ("pipefb", "nodes"): "nodes=2-2",
 }
+# Those that are refused on the devices of the usual question.
+KNOB_DEVICES = {("1f1b", "overlap"): "1"}
 
 
 # ---- asking ----
@@ -485,7 +489,8 @@ def main():
                 fail(f"{schedule}:{knob}=: no question in tests/scripts/options.py")
                 continue
             needed = text.rpartition(",")[0]
-            words = [["simulate", BYTES[0].replace("layers=8", "layers=16"), "--devices", "4",
+            words = [["simulate", BYTES[0].replace("layers=8", "layers=16"),
+                      "--devices", KNOB_DEVICES.get((schedule, knob), "4"),
                       "--microbatches", "8", "--link", "1GB/s,50us", "--host-link", "4GB/s,5us", "--schedule",
                       f"{schedule}:{one}" if one else schedule, "--json", "-"]
                      for one in (text, needed)]

@@ -86,8 +86,7 @@ Pace simulated_pace(const Derivable& made, const TaskTable& times) {
   changed.graph = made.alone;
   for (std::uint32_t task = 0; task < changed.graph.tasks(); ++task) {
     Time& duration = changed.graph.duration[task];
-    duration = times.duration[task];
-    if (!times.second.empty()) duration = std::max(duration, times.second[task]);
+    duration = longest_of(times, task);
     Path& path = changed.graph.paths[changed.graph.path_of[task]];
     path.lag = times.lag[task];
     path.head_start = times.head_start[task];

@@ -249,12 +249,13 @@ TEST_CASE("a broken cluster is refused with its pointer and the rule") {
   };
   for (const Broken& broken : std::vector<Broken>{
            {"stageline-cluster 1", "stageline-trace 1", "/format", "\"stageline-cluster 1\" here"},
-           {"\"source\": \"s\"", "\"pair_overlap\": 1.5", "/pair_overlap", "at most 1 (it is 1.5)"},
+           {"\"source\": \"s\"", "\"pair_overlap\": 1.5", "/pair_overlap",
+            "from 0 to 1 (it is 1.5)"},
            {"\"source\": \"s\"", "\"handover\": {\"writes\": \"1GB/s\"}", "/handover/writes",
             "writes"},
            {"\"source\": \"s\"", "\"interference\": [1.1, 0.9]", "/interference/1",
             "a slowdown is at least 1 (it is 0.9)"},
-           {"\"source\": \"s\"", "\"pair_overlap\": 0", "/pair_overlap", "positive"},
+           {"\"source\": \"s\"", "\"pair_overlap\": -0.1", "/pair_overlap", "from 0 to 1"},
            {"\"source\": \"s\"",
             R"("collectives": [{"kind": "all_gather", "ranks": 4, "alpha": "1us",
                "bandwidth": "1GB/s"}, {"kind": "all_gather", "ranks": 4, "alpha": "2us",

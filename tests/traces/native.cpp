@@ -327,6 +327,30 @@ TEST_CASE("an all-to-all by a dispatcher states how it routes tokens") {
                  "tokens are routed by an all-to-all of \"ep\" alone"));
 }
 
+TEST_CASE("a collective says which share of it products hide, and how long they take") {
+  const auto with = [](int batch, std::int64_t bytes, Time beside) {
+    Model model = uniform_model("layers=1");
+    model.batch = batch;
+    model.layers[0].collectives = {{CollectiveKind::all_gather,
+                                    Dimension::tensor,
+                                    Bytes{bytes},
+                                    1,
+                                    1,
+                                    0,
+                                    {},
+                                    0.46,
+                                    beside,
+                                    Time{2'500'000}}};
+    return model;
+  };
+  const std::vector<Model> models{with(1, 8, Time{1'000'000}), with(2, 16, Time{1'250'000})};
+  const std::string text = write_trace(models);
+  CHECK(contains(text,
+                 "\"hidden\": 0.46, \"forward_beside_us\": [1, 1.25], "
+                 "\"backward_beside_us\": 2.5}"));
+  CHECK(read_trace(text, "t") == models);
+}
+
 TEST_CASE("a language model counts tokens, parameters and FLOPs") {
   Model model = uniform_model("layers=2,batch=4");
   for (const char* const key : {"tokens", "peak_flops", "expert_parameters", "forward_flops"}) {

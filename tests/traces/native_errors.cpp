@@ -136,6 +136,14 @@ const std::vector<Broken> wrong_values{
      "\"kind\": \"conv\", \"collectives\": [{\"kind\": \"all_reduce\", \"group\": \"tp\", "
      "\"bytes\": [1], \"forward\": 1}]",
      "/layers/0/collectives/0/bytes", "2 numbers, not 1"},
+    {"\"kind\": \"conv\"",
+     "\"kind\": \"conv\", \"collectives\": [{\"kind\": \"all_reduce\", \"group\": \"tp\", "
+     "\"bytes\": 1, \"forward\": 1, \"hidden\": 1.5}]",
+     "/layers/0/collectives/0/hidden", "at most 1 (it is 1.5)"},
+    {"\"kind\": \"conv\"",
+     "\"kind\": \"conv\", \"collectives\": [{\"kind\": \"all_reduce\", \"group\": \"tp\", "
+     "\"bytes\": 1, \"forward\": 1, \"forward_beside_us\": 1}]",
+     "/layers/0/collectives/0/forward_beside_us", "says \"hidden\""},
     {"\"name\": \"m\"", "\"name\": \"m\", \"tokens\": 0", "/tokens", "(it is 0)"},
     {"\"name\": \"m\"", "\"name\": \"m\", \"parameters\": 1.5", "/parameters", "a whole number"},
     {"\"name\": \"m\"", "\"name\": \"m\", \"peak_flops\": 0", "/peak_flops", "(it is 0)"},

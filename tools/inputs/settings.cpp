@@ -122,13 +122,16 @@ constexpr std::array rows{
                .opens = Opens::cluster,
                .help = "memory of that host: 256GB",
                .set = set_bytes<&ClusterRequest::host_memory>},
-    SettingRow{.key = "pair_overlap",
-               .group = Group::cluster,
-               .form = Form::number,
-               .opens = Opens::cluster,
-               .help = "hidden share of the shorter op of an overlapped pair: 0 (default) to 1",
-               .most = 1,
-               .set = [](Value value, Asked asked) { asked.cluster.pair_overlap = value.number; }},
+    SettingRow{
+        .key = "pair_overlap",
+        .group = Group::cluster,
+        .form = Form::number,
+        .opens = Opens::cluster,
+        .help =
+            "hidden share of the shorter op of an overlapped pair: 0 to 1; without it, the experts' "
+            "exchange of each op hides under the compute of the other",
+        .most = 1,
+        .set = [](Value value, Asked asked) { asked.cluster.pair_overlap = value.number; }},
     SettingRow{
         .key = "microbatches",
         .group = Group::schedule,

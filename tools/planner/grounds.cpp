@@ -45,7 +45,7 @@ std::optional<Bytes> largest_memory(const Cluster& cluster, const Model& model) 
 struct Grounds::Ground {
   std::once_flag once;
   std::shared_ptr<const Model> model;
-  std::vector<BlockingTimes> blocking;
+  LayerBlocking blocking;
   std::exception_ptr refused;
 };
 
@@ -105,10 +105,9 @@ Grounds::Found Grounds::of(const Shape& shape) {
       degrees.zero = Zero::none;
       const Setting setting = read_setting(request_of(evaluator_.base(), least));
       found->model = std::make_shared<const Model>(setting.model);
-      found->blocking.resize(setting.model.layers.size());
-      if (!setting.ranked.empty()) {
-        found->blocking = setting.ranked.begin()->second->least_blocking(setting.model);
-      }
+      found->blocking = setting.ranked.empty()
+                            ? no_blocking(setting.model)
+                            : least_blocking(*setting.ranked.begin()->second, setting.model);
     } catch (const UsageError&) {
       found->refused = std::current_exception();
     } catch (const TraceError&) {

@@ -47,7 +47,7 @@ class Grounds {
   std::map<std::tuple<int, int, int>, std::shared_ptr<Gathers>> gathers_;  // by degrees
   std::map<std::tuple<int, int, int, int, bool, int>, std::shared_ptr<Ground>> grounds_;
   std::optional<Device> device_;  // every device of the cluster; empty: they differ
-  double pair_overlap_ = 0;
+  std::optional<double> pair_overlap_;
   Reach reach_;
 };
 

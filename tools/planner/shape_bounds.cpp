@@ -90,8 +90,9 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
     step = to;
     bound.why = why();
   };
-  // In a pair, the longer op and the rest of the shorter one are at least this share of both.
-  const double alone = family.traits.pairs ? 1 - pair_overlap_ / 2 : 1;
+  // In a pair, the longer op and the rest of the shorter one are at least this share of both. Where
+  // transfers alone are hidden, the sums are without them.
+  const double alone = family.traits.pairs && pair_overlap_ ? 1 - *pair_overlap_ / 2 : 1;
   const double busy = work(sums) * alone;
   raise(busy, [&] {
     return fmt::format("the work of {:g} micro-batches on {} devices takes {} on each",
@@ -243,12 +244,14 @@ Time ShapeLoads::least_work(bool flushed) const {
   Family any;
   any.apart = !flushed;
   any.partly_rebuilt = true;
-  return whole(work(sums_of(any)) * (1 - pair_overlap_ / 2));
+  any.hides = !pair_overlap_;
+  return whole(work(sums_of(any)) * (1 - pair_overlap_.value_or(0) / 2));
 }
 
 ShapeBound ShapeLoads::shape() const {
   Family any;
   any.traits.pairs = true;
+  any.hides = hides_transfers(any.traits);
   any.stages = layers();
   any.most_replicas = 2;
   any.partly_rebuilt = true;

@@ -40,24 +40,34 @@ double state_of(const Layer& layer) {
 
 }  // namespace
 
+LayerBlocking least_blocking(RankedCluster& ranks, const Model& model) {
+  return {ranks.least_blocking(model), ranks.least_blocking(model, hidden_in_pairs)};
+}
+
+LayerBlocking no_blocking(const Model& model) {
+  const std::vector<BlockingTimes> none(model.layers.size());
+  return {none, none};
+}
+
 ShapeLoads::ShapeLoads(const Case& asked) {
   const int pipelines = asked.pipelines();
   microbatches_ = asked.microbatches;
   if (asked.ranked) {
     add_layers(with_state(asked.model, asked.ranked->grid().degrees()),
-               asked.ranked->least_blocking(asked.model), asked.cluster);
+               least_blocking(*asked.ranked, asked.model), asked.cluster);
     add_gathers(least_gathers(*asked.ranked, asked.model));
   } else {
-    add_layers(asked.model, std::vector<BlockingTimes>(asked.model.layers.size()), asked.cluster);
+    add_layers(asked.model, no_blocking(asked.model), asked.cluster);
   }
   add_devices(asked.cluster, pipelines, asked.ranked != nullptr);
-  if (asked.ranked) {
-    pair_overlap_ = std::max(pair_overlap_, asked.ranked->devices().pair_overlap);
+  if (!asked.ranked) return;
+  if (const auto& overlap = asked.ranked->devices().pair_overlap) {
+    pair_overlap_ = std::max(pair_overlap_.value_or(0), *overlap);
   }
 }
 
-ShapeLoads::ShapeLoads(const Model& model, const Shape& shape,
-                       const std::vector<BlockingTimes>& blocking, const Cluster& pipeline) {
+ShapeLoads::ShapeLoads(const Model& model, const Shape& shape, const LayerBlocking& blocking,
+                       const Cluster& pipeline) {
   microbatches_ = shape.microbatches;
   Degrees beside = shape.degrees;
   beside.pipeline = 0;
@@ -90,7 +100,7 @@ void ShapeLoads::add_devices(const Cluster& cluster, int pipelines, bool blockin
   }
 }
 
-void ShapeLoads::add_layers(const Model& model, const std::vector<BlockingTimes>& blocking,
+void ShapeLoads::add_layers(const Model& model, const LayerBlocking& blocking,
                             const Cluster& cluster) {
   const Rates fastest = fastest_of(cluster);
   const Model once = held_once(model);
@@ -107,11 +117,17 @@ void ShapeLoads::add_layers(const Model& model, const std::vector<BlockingTimes>
     LayerLoad& load = layer_[l];
     const auto time = [&](Time alone) { return at(fastest, alone, layer.memory_bound); };
     const auto blocked = [](Time alone) { return static_cast<double>(alone.count()); };
-    load.forward = time(layer.forward) + blocked(blocking[l].forward);
-    load.input_grad = time(layer.input_grad) + blocked(blocking[l].input_grad);
-    load.weight_grad = time(layer.weight_grad) + blocked(blocking[l].weight_grad);
-    load.backward = time(layer.backward) + blocked(blocking[l].backward);
-    load.recompute_full = time(whole_rebuilding_time(layer)) + blocked(blocking[l].recompute);
+    const BlockingTimes& all = blocking.all[l];
+    load.forward = time(layer.forward) + blocked(all.forward);
+    load.input_grad = time(layer.input_grad) + blocked(all.input_grad);
+    load.weight_grad = time(layer.weight_grad) + blocked(all.weight_grad);
+    load.backward = time(layer.backward) + blocked(all.backward);
+    load.recompute_full = time(whole_rebuilding_time(layer)) + blocked(all.recompute);
+    const BlockingTimes& in_pairs = blocking.hidden_in_pairs[l];
+    load.hidden_forward = blocked(in_pairs.forward);
+    load.hidden_input_grad = blocked(in_pairs.input_grad);
+    load.hidden_weight_grad = blocked(in_pairs.weight_grad);
+    load.hidden_backward = blocked(in_pairs.backward);
     load.recompute_selective = time(layer.selective_forward);
     load.update = at(fastest, once.layers[l].update, true);
     load.state = state_of(once.layers[l]);
@@ -159,6 +175,10 @@ ShapeLoads::Family ShapeLoads::family_of(const ScheduleSpec& spec,
   if (const auto chunks = spec.knobs.find("sequence_chunks"); chunks != spec.knobs.end()) {
     family.chunks = std::stoi(chunks->second);
   }
+  if (const auto overlap = spec.knobs.find("overlap"); overlap != spec.knobs.end()) {
+    family.traits.pairs = family.traits.pairs || overlap->second != "none";
+  }
+  family.hides = hides_transfers(family.traits);
   if (scheduler.assign != nullptr || !family.flushed) {
     family.stages = 1;
     family.most_replicas = devices_;
@@ -185,6 +205,11 @@ ShapeLoads::Family ShapeLoads::family_of(const ScheduleSpec& spec,
   return family;
 }
 
+bool ShapeLoads::hides_transfers(const ScheduleTraits& traits) const {
+  return traits.pairs && !pair_overlap_;
+}
+
+// A pair takes no less than the compute of both its ops. R is in no pair.
 ShapeLoads::Sums ShapeLoads::sums_of(const Family& family) const {
   Sums sums;
   sums.load.push_back(0);
@@ -195,11 +220,15 @@ ShapeLoads::Sums ShapeLoads::sums_of(const Family& family) const {
     const double gather = gathers ? layer.gather_forward : 0;
     // Gathered in B or I; a stage may have no I of data.
     const double gather_back = gathers && (whole || !layer.reads_data) ? layer.gather_backward : 0;
-    const double input_grad = layer.reads_data && family.apart ? 0 : layer.input_grad;
-    const double halves = input_grad + layer.weight_grad;
-    double backward = std::min(layer.backward, halves);
-    double back = std::min(layer.backward, input_grad);
-    if (whole) back = backward = layer.backward;
+    const double hides = family.hides ? 1 : 0;
+    const double input_grad =
+        layer.reads_data && family.apart ? 0 : layer.input_grad - hides * layer.hidden_input_grad;
+    const double halves = input_grad + layer.weight_grad - hides * layer.hidden_weight_grad;
+    const double in_one = layer.backward - hides * layer.hidden_backward;
+    const double forward = layer.forward - hides * layer.hidden_forward;
+    double backward = std::min(in_one, halves);
+    double back = std::min(in_one, input_grad);
+    if (whole) back = backward = in_one;
     if (family.traits.backward == ScheduleTraits::Backward::apart) {
       backward = halves;
       back = input_grad;
@@ -210,8 +239,8 @@ ShapeLoads::Sums ShapeLoads::sums_of(const Family& family) const {
       again = layer.recompute_full + gather;
     }
     const double exposed = gather + gather_back;
-    sums.load.push_back(sums.load.back() + layer.forward + backward + again + exposed);
-    sums.way.push_back(sums.way.back() + layer.forward + back + exposed);
+    sums.load.push_back(sums.load.back() + forward + backward + again + exposed);
+    sums.way.push_back(sums.way.back() + forward + back + exposed);
     sums.update += layer.update + (family.copies ? layer.copy_update : 0);
   }
   return sums;

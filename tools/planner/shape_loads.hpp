@@ -10,6 +10,7 @@
 // Messages, reductions and idle time only add to these.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,15 +56,24 @@ int least_in_flight(const ScheduleTraits& traits, int stage, int stages, int mic
 /// max(0, gᵢ − Bᵢ₊₁) for each.
 std::vector<BlockingTimes> least_gathers(RankedCluster& ranks, const Model& model);
 
+/// By layer, the blocking collectives in its ops, at least.
+struct LayerBlocking {
+  std::vector<BlockingTimes> all;
+  std::vector<BlockingTimes> hidden_in_pairs;  // of those, what an overlapped pair may hide
+};
+/// The same of a model of one rank, undivided, as RankedCluster::least_blocking() has it.
+LayerBlocking least_blocking(RankedCluster& ranks, const Model& model);
+/// None at all.
+LayerBlocking no_blocking(const Model& model);
+
 class ShapeLoads {
  public:
   /// `asked`: a case of the shape. Its schedule, cut, recomputation and offloading are ignored.
   /// Throws what with_state() throws. O(layers).
   explicit ShapeLoads(const Case& asked);
 
-  /// The same of a model with undivided state, on a pipeline of those devices; `blocking`: by
-  /// layer.
-  ShapeLoads(const Model& model, const Shape& shape, const std::vector<BlockingTimes>& blocking,
+  /// The same of a model with undivided state, on a pipeline of those devices.
+  ShapeLoads(const Model& model, const Shape& shape, const LayerBlocking& blocking,
              const Cluster& pipeline);
 
   /// Adds what gathering divided weights exposes, as least_gathers() says, to the families whose
@@ -120,7 +130,9 @@ class ShapeLoads {
     bool any_chunks = false;          // of a sequence, which may be as short as can be
     Rebuild rebuild = Rebuild::none;  // of every stage
     bool partly_rebuilt = false;      // of some stages, which is not known before the cut
+    bool hides = false;               // pairs, as much as the transfers in them
   };
+  bool hides_transfers(const ScheduleTraits& traits) const;
   Family family_of(const ScheduleSpec& spec, const Recomputation& recomputation) const;
   Sums sums_of(const Family& family) const;
   double work(const Sums& sums) const;
@@ -130,8 +142,7 @@ class ShapeLoads {
   void bound_memory(const Family& family, ShapeBound& bound) const;
   double fullest_stage(const Family& family) const;
 
-  void add_layers(const Model& model, const std::vector<BlockingTimes>& blocking,
-                  const Cluster& cluster);
+  void add_layers(const Model& model, const LayerBlocking& blocking, const Cluster& cluster);
   void add_devices(const Cluster& cluster, int pipelines, bool blocking);
 
   struct LayerLoad {
@@ -142,12 +153,16 @@ class ShapeLoads {
     double recompute_full = 0;
     double recompute_selective = 0;
     double update = 0;
-    double state = 0;        // bytes that the rank holds
-    double copy_update = 0;  // of tied weights, where the first layer is on other devices
-    double copy_state = 0;   // as copy_update
-    double stash = 0;        // at least
-    double stash_kept = 0;   // of it, with selective recomputation
-    double workspace = 0;    // of a backward
+    double state = 0;           // bytes that the rank holds
+    double copy_update = 0;     // of tied weights, where the first layer is on other devices
+    double copy_state = 0;      // as copy_update
+    double stash = 0;           // at least
+    double stash_kept = 0;      // of it, with selective recomputation
+    double workspace = 0;       // of a backward
+    double hidden_forward = 0;  // of these times, what an overlapped pair may hide
+    double hidden_input_grad = 0;
+    double hidden_weight_grad = 0;
+    double hidden_backward = 0;
     double gather_forward = 0;
     double gather_backward = 0;
     bool reads_data = false;  // and so has no I
@@ -160,8 +175,8 @@ class ShapeLoads {
   std::string first_device_;
   double rates_ = 1;  // of all devices together
   double microbatches_ = 1;
-  double pair_overlap_ = 0;
-  bool cut_sequences_ = false;  // a schedule might
+  std::optional<double> pair_overlap_;  // empty: by the transfers in the ops
+  bool cut_sequences_ = false;          // a schedule might
 };
 
 }  // namespace stageline

@@ -263,6 +263,13 @@ constexpr FigureRow figures[] = {
                 .place = 190,
                 .drop = 45,
                 .matters = [](const Facts& row) { return row.outcome->figures.blocking > 0; }}},
+    {.key = "hidden_collectives_fraction",
+     .definition = "Collectives inside ops that take no time of their own, over the devices' time: "
+                   "what overlapped pairs hide of the experts' exchange, and tp_overlap",
+     .more = "by stage, of tp_overlap, in `per_stage[].hidden_collectives`",
+     .absent = "where nothing is hidden",
+     .value = [](const Facts& row) -> FigureValue { return row.outcome->figures.hidden; },
+     .in_json = [](const Facts& row) { return row.outcome->figures.hidden > 0; }},
     {.key = "exposed_communication_fraction",
      .property = "exposed_communication",
      .definition =

@@ -52,7 +52,8 @@ struct StageFigures {
   Time weight_grad{};
   Time backward{};
   Time update{};
-  BlockingTimes blocking;
+  BlockingTimes blocking;  // of an op by itself
+  BlockingTimes hidden;    // collectives under its products: no part of the times above
   std::optional<Reduction> reduction;
   Bytes weights{};
   Bytes stash{};
@@ -66,7 +67,11 @@ struct Figures {
   double recompute = 0;
   /// The share of all devices' time in a step that blocking collectives take, those of tensor,
   /// context and expert parallelism and of divided weights: busy time, and no part of the bubble.
+  /// Without what is hidden.
   double blocking = 0;
+  /// The same of collectives that take no time of their own: what overlapped pairs hide of their
+  /// transfers, and what runs under the products of its op.
+  double hidden = 0;
   GroupShares blocking_by_group{};    // the same of the compute lane of the busiest device
   std::vector<StageFigures> stage;    // empty: costs are unknown
   std::optional<StreamFacts> stream;  // of an asynchronous schedule

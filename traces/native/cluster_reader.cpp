@@ -203,9 +203,9 @@ void check_few_racks(const JsonNode& root, const Cluster& cluster, int machines)
 
 void read_interference(const JsonNode& root, Cluster& cluster) {
   if (const auto found = root.find("pair_overlap")) {
-    cluster.pair_overlap = found->positive();
-    if (cluster.pair_overlap > 1) {
-      found->refuse(fmt::format("a share is at most 1 (it is {})", cluster.pair_overlap));
+    cluster.pair_overlap = found->number();
+    if (!(*cluster.pair_overlap >= 0 && *cluster.pair_overlap <= 1)) {
+      found->refuse(fmt::format("a share is from 0 to 1 (it is {})", *cluster.pair_overlap));
     }
   }
   for (const JsonNode& node : list_or_nothing(root, "interference")) {

@@ -158,8 +158,8 @@ std::string write_cluster(const Cluster& cluster) {
   if (cluster.transfer_slowdown != nothing) {
     text += overlap_text("overlap_transfers", cluster.transfer_slowdown);
   }
-  if (cluster.pair_overlap != 0) {
-    text += fmt::format(",\n  \"pair_overlap\": {}", cluster.pair_overlap);
+  if (cluster.pair_overlap) {
+    text += fmt::format(",\n  \"pair_overlap\": {}", *cluster.pair_overlap);
   }
   if (!cluster.interference.empty()) {
     text += fmt::format(",\n  \"interference\": [{}]", fmt::join(cluster.interference, ", "));

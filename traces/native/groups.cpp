@@ -91,9 +91,20 @@ std::string routing_text(const TokenRouting& routing) {
   return text + "}";
 }
 
+// The products beside it.
+struct BesideField {
+  const char* key;
+  Time LayerCollective::*member;
+};
+constexpr std::array<BesideField, 2> beside_fields{
+    {{"forward_beside_us", &LayerCollective::forward_beside},
+     {"backward_beside_us", &LayerCollective::backward_beside}}};
+
 // At every batch size.
 std::vector<LayerCollective> read_collective(const JsonNode& node, const TraceSizes& batches) {
-  node.check_keys({"kind", "group", "bytes"}, {"forward", "input_grad", "weight_grad", "routing"});
+  node.check_keys({"kind", "group", "bytes"},
+                  {"forward", "input_grad", "weight_grad", "routing", "hidden", "forward_beside_us",
+                   "backward_beside_us"});
   LayerCollective common;
   common.kind = called(node.at("kind"), "a collective", all_collective_kinds);
   common.group =
@@ -111,10 +122,24 @@ std::vector<LayerCollective> read_collective(const JsonNode& node, const TraceSi
         "a collective is part of F, I or W: forward, input_grad or weight_grad must be "
         "above 0");
   }
+  if (const auto found = node.find("hidden")) {
+    common.hidden = found->positive();
+    if (common.hidden > 1) {
+      found->refuse(fmt::format("a share is at most 1 (it is {})", common.hidden));
+    }
+  }
   const std::vector<Bytes> bytes = by_batch(node.at("bytes"), batches, PerBatch::may,
                                             [](const JsonNode& value) { return value.bytes(); });
   std::vector<LayerCollective> sizes(bytes.size(), common);
   for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i].bytes = bytes[i];
+  for (const BesideField& field : beside_fields) {
+    const auto found = node.find(field.key);
+    if (!found) continue;
+    if (common.hidden == 0) found->refuse("products hide a collective that says \"hidden\"");
+    const std::vector<Time> times = by_batch(
+        *found, batches, PerBatch::may, [](const JsonNode& value) { return value.microseconds(); });
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i].*field.member = times[i];
+  }
   return sizes;
 }
 
@@ -155,6 +180,13 @@ std::vector<std::vector<LayerCollective>> read_collectives(const JsonNode& node,
   return by_size;
 }
 
+std::string in_microseconds(Time time) {
+  std::string text = fmt::format("{}.{:06}", time.count() / 1'000'000, time.count() % 1'000'000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
 std::string sharding_text(const Sharding& sharding) {
   std::vector<std::string> members;
   for (const DegreeField& field : degree_fields) {
@@ -188,6 +220,17 @@ std::string collectives_text(const std::vector<const std::vector<LayerCollective
     if (!first[c].routing.dispatcher.empty()) {
       list += fmt::format(", \"routing\": {}", routing_text(first[c].routing));
     }
+    if (first[c].hidden > 0) list += fmt::format(", \"hidden\": {}", first[c].hidden);
+    for (const BesideField& field : beside_fields) {
+      std::vector<std::string> times;
+      for (const auto* const collectives : by_size) {
+        times.push_back(in_microseconds((*collectives)[c].*field.member));
+      }
+      const bool all_same = std::equal(times.begin() + 1, times.end(), times.begin());
+      if (all_same && times.front() == "0") continue;
+      list += fmt::format(", \"{}\": {}", field.key,
+                          all_same ? times.front() : fmt::format("[{}]", fmt::join(times, ", ")));
+    }
     list += "}";
   }
   return list + "]";
@@ -198,6 +241,8 @@ bool same_exchange(const std::vector<LayerCollective>& one,
   return std::equal(one.begin(), one.end(), other.begin(), other.end(),
                     [](LayerCollective a, const LayerCollective& b) {
                       a.bytes = b.bytes;
+                      a.forward_beside = b.forward_beside;
+                      a.backward_beside = b.backward_beside;
                       return a == b;
                     });
 }

@@ -15,13 +15,7 @@
 namespace stageline {
 namespace {
 
-// Microseconds with as many decimals as needed, at most six: exact.
-std::string number(Time time) {
-  std::string text = fmt::format("{}.{:06}", time.count() / 1'000'000, time.count() % 1'000'000);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
+std::string number(Time time) { return in_microseconds(time); }
 std::string number(Bytes bytes) { return fmt::format("{}", bytes.count); }
 std::string number(std::int64_t value) { return fmt::format("{}", value); }
 std::string number(int value) { return fmt::format("{}", value); }

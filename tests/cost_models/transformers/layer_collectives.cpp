@@ -65,6 +65,35 @@ TEST_CASE("tensors travel in the number format, the loss's numbers in fp32") {
   }
 }
 
+TEST_CASE("tp_overlap is of sequence parallelism's collectives around dense products alone") {
+  LanguageForm form = divided_form(1, 8, true);
+  form.tp_overlap = 0.5;
+  for (const LayerCollective& c : block_collectives(llama_config(), form, 0)) {
+    CHECK(c.hidden == 0.5);
+  }
+  form.sharding.expert = 2;
+  int hidden = 0;
+  for (const LayerCollective& c : block_collectives(mixtral_config(), form, 0)) {
+    if (c.hidden > 0) hidden += c.forward;
+  }
+  CHECK(hidden == 2);  // attention's
+  for (const LayerCollective& c : head_collectives(llama_config(), form)) CHECK(c.hidden == 0);
+  form.sharding.sequence = false;
+  for (const LayerCollective& c : block_collectives(llama_config(), form, 0)) {
+    CHECK(c.hidden == 0);
+  }
+}
+
+TEST_CASE("a ring moves the bytes of the all-gather, and may hide them all") {
+  LanguageForm form = divided_form(1, 1);
+  form.sharding.context = 4;
+  Collectives waiting = block_collectives(llama_config(), form, 0);
+  form.context_exchange = ContextExchange::ring;
+  const Collectives ring = block_collectives(llama_config(), form, 0);
+  for (LayerCollective& c : waiting) c.hidden = 1;
+  CHECK(ring == waiting);
+}
+
 TEST_CASE("sequence parallelism: as many bytes, gathered and scattered") {
   const Bytes whole{2 * 8192 * 8192};
   const Collectives block = block_collectives(llama_config(), divided_form(1, 8, true), 0);

@@ -88,6 +88,22 @@ TEST_CASE("each word of the form arrives") {
     other.provenance = base.provenance;
     CHECK_FALSE(other == base);
   }
+  const Model hidden = priced("model:llama3-8b@h100,tp=8,sp=yes,tp_overlap=0.46");
+  for (const LayerCollective& c : hidden.layers[1].collectives) {
+    CHECK(c.hidden == 0.46);
+    CHECK(c.forward_beside > Time{});
+    CHECK(c.forward_beside < hidden.layers[1].forward);
+  }
+  // Gathers forward and scatters backward are around the same products.
+  REQUIRE(hidden.layers[1].collectives.size() == 2);
+  CHECK(hidden.layers[1].collectives[0].forward_beside ==
+        hidden.layers[1].collectives[1].backward_beside);
+  const Model ring = priced("model:llama3-8b@h100,cp=4,cp_exchange=ring");
+  for (const LayerCollective& c : ring.layers[1].collectives) {
+    CHECK(c.hidden == 1);
+    CHECK(c.forward_beside < ring.layers[1].forward);
+    CHECK(c.backward_beside > Time{});
+  }
   CHECK(priced("model:mixtral-8x7b@h100,ep=4,imbalance=1.5").layers[1].forward >
         priced("model:mixtral-8x7b@h100,ep=4").layers[1].forward);
   const std::string odd = "model:transformer@h100,layers=1,hidden=1800,heads=10,seq=4096,batch=4";
@@ -155,6 +171,11 @@ TEST_CASE("an unknown option is answered with the nearest") {
   CHECK(has(refusal("model:llama3-8b@h100,attention=flush"),
             "attention is one of flash, plain (not \"flush\" (did you mean \"flash\"?))"));
   CHECK(has(refusal("model:llama3-8b@h100,sp=2"), "sp must be yes or no, not '2'"));
+  CHECK(has(refusal("model:llama3-8b@h100,cp=2,attention=plain,cp_exchange=ring"),
+            "which attention=plain does not; take attention=flash"));
+  CHECK(has(refusal("model:llama3-8b@h100,cp_exchange=rings"), "did you mean"));
+  CHECK(has(refusal("model:llama3-8b@h100,tp_overlap=1.5"),
+            "tp_overlap must be a share from 0 to 1, not 1.5"));
   CHECK(has(refusal("model:llama3-8b@h100,imbalance=0.5"),
             "imbalance must be a number from 1 to 1024, not 0.5"));
   CHECK(has(refusal("model:llama3-8b@h100,tp=0"), "tp must be a whole number from 1 to 65536"));

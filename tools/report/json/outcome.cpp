@@ -115,6 +115,18 @@ Json versions_held_json(const Outcome& outcome, const std::vector<HeldCurve>& cu
   return all;
 }
 
+void put_collectives(Json& stage, const char* key, const BlockingTimes& of_ops) {
+  if (of_ops == BlockingTimes{}) return;
+  Json times;
+  put_time(times, "forward", of_ops.forward);
+  put_time(times, "input_grad", of_ops.input_grad);
+  put_time(times, "weight_grad", of_ops.weight_grad);
+  put_time(times, "backward", of_ops.backward);
+  put_time(times, "recompute", of_ops.recompute);
+  put_time(times, "update", of_ops.update);
+  stage[key] = times;
+}
+
 Json stage_json(const Outcome& outcome, std::size_t s) {
   const StageVersions& versions = outcome.versions[s];
   Json stage;
@@ -156,16 +168,8 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
   put_time(stage, "weight_grad", figures.weight_grad);
   put_time(stage, "backward", figures.backward);
   put_time(stage, "update", figures.update);
-  if (const BlockingTimes& blocking = figures.blocking; blocking != BlockingTimes{}) {
-    Json times;
-    put_time(times, "forward", blocking.forward);
-    put_time(times, "input_grad", blocking.input_grad);
-    put_time(times, "weight_grad", blocking.weight_grad);
-    put_time(times, "backward", blocking.backward);
-    put_time(times, "recompute", blocking.recompute);
-    put_time(times, "update", blocking.update);
-    stage["blocking_collectives"] = times;
-  }
+  put_collectives(stage, "blocking_collectives", figures.blocking);
+  put_collectives(stage, "hidden_collectives", figures.hidden);
   if (const auto& reduction = figures.reduction) {
     Json collective;
     put_time(collective, "alone", reduction->alone);

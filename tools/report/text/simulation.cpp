@@ -60,6 +60,9 @@ std::string summary_of(const Case& asked, const Outcome& outcome) {
   if (const double share = outcome.figures.blocking; share > 0) {
     text += fmt::format(" · blocking collectives {}", percent(share));
   }
+  if (const double share = outcome.figures.hidden; share > 0) {
+    text += fmt::format(" · hidden collectives {}", percent(share));
+  }
   text += "\n";
   // The cycle of a flushed step is its critical path.
   if (outcome.period && outcome.synchrony == Synchrony::asynchronous) {

@@ -4,6 +4,7 @@
 
 #include "sim/base/index.hpp"
 #include "sim/op.hpp"
+#include "sim/op_time.hpp"
 #include "tools/study/pace/stash_gap.hpp"
 
 namespace stageline {
@@ -66,16 +67,38 @@ Time blocking_of(const BlockingTimes& times, OpKind kind) {
   return Time{};
 }
 
-bool blocks(const StageCosts& stage) { return stage.blocking != BlockingTimes{}; }
+bool has_collectives(const StageCosts& stage) {
+  return stage.blocking != BlockingTimes{} || stage.hidden != BlockingTimes{};
+}
 
-double blocking_share(const Outcome& outcome) {
-  double seconds = 0;
-  for (const std::vector<Op>& list : outcome.program.ops) {
-    for (const Op op : list) {
-      seconds += to_seconds(blocking_of(nth(outcome.costs.stage, op.stage).blocking, op.kind));
+// What the pair of the op and the next one hides of its transfers; 0 of an op by itself.
+Time hidden_behind(const Outcome& outcome, std::size_t device, std::size_t at) {
+  const std::vector<Op>& list = outcome.program.ops[device];
+  if (!list[at].overlapped || !is_pair(list, at)) return Time{};
+  const auto half = [&](Op op) {
+    return pair_half_on(outcome.costs, outcome.program.placement, op, static_cast<int>(device));
+  };
+  return hidden_in_pair(outcome.costs, half(list[at]), half(list[at + 1]));
+}
+
+// Seconds of all devices in the collectives inside ops: what they block, and what others hide.
+struct CollectiveSeconds {
+  double blocking = 0;
+  double hidden = 0;
+};
+
+CollectiveSeconds collective_seconds(const Outcome& outcome) {
+  CollectiveSeconds seconds;
+  for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {
+    const std::vector<Op>& list = outcome.program.ops[device];
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const StageCosts& stage = nth(outcome.costs.stage, list[i].stage);
+      const double in_pair = to_seconds(hidden_behind(outcome, device, i));
+      seconds.blocking += to_seconds(blocking_of(stage.blocking, list[i].kind)) - in_pair;
+      seconds.hidden += to_seconds(blocking_of(stage.hidden, list[i].kind)) + in_pair;
     }
   }
-  return seconds / outcome.program.steps / (outcome.devices * to_seconds(outcome.step_time));
+  return seconds;
 }
 
 GroupShares blocking_of_busiest(const Outcome& outcome) {
@@ -85,20 +108,25 @@ GroupShares blocking_of_busiest(const Outcome& outcome) {
   const auto busiest = std::max_element(
       devices.begin(), devices.end(),
       [](const DeviceMetrics& a, const DeviceMetrics& b) { return a.busy < b.busy; });
+  const auto device = static_cast<std::size_t>(busiest - devices.begin());
   const double run = outcome.program.steps * to_seconds(outcome.step_time);
-  for (const Op op : nth(outcome.program.ops, busiest - devices.begin())) {
-    const auto& times = nth(outcome.costs.stage, op.stage).blocking_by;
+  const std::vector<Op>& list = outcome.program.ops[device];
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const auto& times = nth(outcome.costs.stage, list[i].stage).blocking_by;
     for (std::size_t g = 0; g < times.size(); ++g) {
-      shares[g] += to_seconds(blocking_of(times[g], op.kind)) / run;
+      shares[g] += to_seconds(blocking_of(times[g], list[i].kind)) / run;
     }
+    nth(shares, hidden_in_pairs) -= to_seconds(hidden_behind(outcome, device, i)) / run;
   }
+  // Rounding may leave less than nothing of what is hidden whole.
+  for (double& share : shares) share = std::max(share, 0.0);
   return shares;
 }
 
 StageFigures stage_figures(const StageCosts& costs) {
-  StageFigures figures{costs.forward,  costs.input_grad, costs.weight_grad,
-                       costs.backward, costs.update,     costs.blocking,
-                       std::nullopt,   costs.weights,    costs.stash()};
+  StageFigures figures{costs.forward, costs.input_grad, costs.weight_grad, costs.backward,
+                       costs.update,  costs.blocking,   costs.hidden,      std::nullopt,
+                       costs.weights, costs.stash()};
   if (costs.reduction) {
     figures.reduction = {alone(*costs.reduction), costs.reduction->head_start,
                          costs.reduction->bytes};
@@ -215,8 +243,11 @@ Figures figures_of(const Outcome& outcome) {
                   [](std::int64_t count) { return count > 0; })) {
     figures.recompute = recompute_share(outcome);
   }
-  if (outcome.step_time > Time{} && std::any_of(stages.begin(), stages.end(), blocks)) {
-    figures.blocking = blocking_share(outcome);
+  if (outcome.step_time > Time{} && std::any_of(stages.begin(), stages.end(), has_collectives)) {
+    const CollectiveSeconds seconds = collective_seconds(outcome);
+    const double run = outcome.program.steps * (outcome.devices * to_seconds(outcome.step_time));
+    figures.blocking = std::max(seconds.blocking / run, 0.0);
+    figures.hidden = seconds.hidden / run;
     figures.blocking_by_group = blocking_of_busiest(outcome);
   }
   for (const StageCosts& stage : stages) figures.stage.push_back(stage_figures(stage));

@@ -94,8 +94,7 @@ struct Counterfactuals::Base {
     for (std::uint32_t task = 0; task < left.tasks(); ++task) {
       const OpKind kind = left.op[task].kind;
       if (lane_of(kind) != LaneKind::compute || kind == OpKind::update) continue;
-      left.duration[task] = rest.second.empty() ? rest.duration[task]
-                                                : std::max(rest.duration[task], rest.second[task]);
+      left.duration[task] = longest_of(rest, task);
     }
   }
 };

@@ -122,25 +122,38 @@ Levers::Levers(const Case& asked, const Layout& layout, const Costs& costs, cons
   list(asked);
 }
 
-Time Levers::alone(Op op, int device) const {
-  return time_on(costs_, program_.placement, op, device);
+Levers::Pair Levers::pair_of(std::uint32_t task) const {
+  const int device = graph_.lanes[graph_.lane[task]].device;
+  return {pair_half_on(costs_, program_.placement, graph_.op[task], device),
+          pair_half_on(costs_, program_.placement, graph_.partner[task], device)};
 }
 
-// Rounded as compile() rounds them, so that the longer one is the duration of the graph.
+// Rounded as compile() rounds them, so that the longest one is the duration of the graph.
 void Levers::find_pairs() {
   if (graph_.partner.empty()) return;
-  times_.second = times_.duration;
+  times_.others.assign(costs_.pair_overlap ? 1 : 3, times_.duration);
   for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
     if (!graph_.op[task].overlapped) continue;
-    const int device = graph_.lanes[graph_.lane[task]].device;
-    const Time one = alone(graph_.op[task], device);
-    const Time other = alone(graph_.partner[task], device);
+    const Pair pair = pair_of(task);
+    if (!costs_.pair_overlap) {
+      set_hiding(pair, task, times_);
+      continue;
+    }
+    const Time both = pair.one.time + pair.other.time;
     const auto without = [&](Time hidden) {
-      return one + other - part_of_time(hidden, costs_.pair_overlap);
+      return both - part_of_time(hidden, *costs_.pair_overlap);
     };
-    times_.duration[task] = without(one);
-    times_.second[task] = without(other);
+    times_.duration[task] = without(pair.one.time);
+    times_.others[0][task] = without(pair.other.time);
   }
+}
+
+// What a pair that hides transfers takes is the longest of these.
+void Levers::set_hiding(const Pair& pair, std::uint32_t task, TaskTable& table) const {
+  table.duration[task] = pair_work(costs_, pair.one, pair.other);
+  table.others[0][task] = pair.one.time;
+  table.others[1][task] = pair.other.time;
+  table.others[2][task] = pair.one.transfers + pair.other.transfers;
 }
 
 // By the costs of the same case without that work: rates, recomputation and chunks are theirs.
@@ -211,20 +224,50 @@ double Levers::compute_share(const Lever& lever, Op op, int device) const {
   return 0;
 }
 
+// Whether the lever's part of an op includes the transfers that an overlapped pair hides.
+bool Levers::has_transfers(const Lever& lever, Op op) {
+  switch (lever.kind) {
+    case LeverKind::op_kind:
+      return op.kind == *lever.op;
+    case LeverKind::stage_op:
+      return int{op.stage} == *lever.stage && op.kind == *lever.op;
+    case LeverKind::collectives:
+      return lever.dimension.value_or(hidden_in_pairs) == hidden_in_pairs;
+    case LeverKind::stage:
+    case LeverKind::device:
+    case LeverKind::memory:
+    case LeverKind::bandwidth:
+    case LeverKind::latency:
+    case LeverKind::route:
+      return false;
+  }
+  return false;
+}
+
 void Levers::set_compute(const Lever& lever, std::uint32_t task, TaskTable& part) const {
   const Op op = graph_.op[task];
   const int device = graph_.lanes[graph_.lane[task]].device;
-  if (!op.overlapped || times_.second.empty()) {
+  if (!op.overlapped || times_.others.empty()) {
     part.duration[task] = part_of_time(times_.duration[task], compute_share(lever, op, device));
-    if (!part.second.empty()) part.second[task] = part.duration[task];
+    for (std::vector<Time>& other : part.others) other[task] = part.duration[task];
     return;
   }
   const Op partner = graph_.partner[task];
-  const Time one = part_of_time(alone(op, device), compute_share(lever, op, device));
-  const Time other = part_of_time(alone(partner, device), compute_share(lever, partner, device));
-  const double shown = 1 - costs_.pair_overlap;
+  const Pair whole = pair_of(task);
+  const Time one = part_of_time(whole.one.time, compute_share(lever, op, device));
+  const Time other = part_of_time(whole.other.time, compute_share(lever, partner, device));
+  if (!costs_.pair_overlap) {
+    const auto half = [&](Op of, Time time, Time transfers) {
+      return PairHalf{time, has_transfers(lever, of) ? std::min(time, transfers) : Time{}};
+    };
+    set_hiding({half(op, one, whole.one.transfers), half(partner, other, whole.other.transfers)},
+               task, part);
+    part.duration[task] = std::min(times_.duration[task], part.duration[task]);
+    return;
+  }
+  const double shown = 1 - *costs_.pair_overlap;
   part.duration[task] = std::min(times_.duration[task], part_of_time(one, shown) + other);
-  part.second[task] = std::min(times_.second[task], one + part_of_time(other, shown));
+  part.others[0][task] = std::min(times_.others[0][task], one + part_of_time(other, shown));
 }
 
 // The first part of a transfer that is not bytes: rounds of a collective, or the latency of a
@@ -284,14 +327,15 @@ bool Levers::has_setups(const Lever& lever) {
 
 TaskTable Levers::part(const Lever& lever) const {
   const std::vector<Time> none(graph_.tasks());
-  TaskTable part{none, times_.second.empty() ? std::vector<Time>{} : none, none, none};
+  TaskTable part{none, {}, none, none};
+  part.others.assign(times_.others.size(), none);
   for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
     if (computes(graph_.op[task].kind)) {
       set_compute(lever, task, part);
     } else {
       set_transfer(lever, task, part);
       set_head_start(lever, task, part);
-      if (!part.second.empty()) part.second[task] = part.duration[task];
+      for (std::vector<Time>& other : part.others) other[task] = part.duration[task];
     }
   }
   return part;
@@ -302,7 +346,8 @@ bool Levers::takes_time(const Lever& lever) const {
   const auto any = [](const std::vector<Time>& times) {
     return std::any_of(times.begin(), times.end(), [](Time time) { return time > Time{}; });
   };
-  return any(part.duration) || any(part.second) || any(part.lag);
+  return any(part.duration) || any(part.lag) ||
+         std::any_of(part.others.begin(), part.others.end(), any);
 }
 
 void Levers::add(Lever lever) {

@@ -53,7 +53,7 @@ class Levers {
 
   /// Those that take any time, in the order of LeverKind.
   const std::vector<Lever>& all() const { return levers_; }
-  /// All times of the graph, with both durations of overlapped pairs.
+  /// All times of the graph, with all durations of overlapped pairs.
   const TaskTable& times() const { return times_; }
   TaskTable part(const Lever& lever) const;
   /// Whether the part of a transfer that the lever has includes Path::setup.
@@ -68,7 +68,13 @@ class Levers {
   void list(const Case& asked);
   void add(Lever lever);
   double compute_share(const Lever& lever, Op op, int device) const;
-  Time alone(Op op, int device) const;
+  struct Pair {
+    PairHalf one;
+    PairHalf other;
+  };
+  Pair pair_of(std::uint32_t task) const;
+  void set_hiding(const Pair& pair, std::uint32_t task, TaskTable& table) const;
+  static bool has_transfers(const Lever& lever, Op op);
   bool takes_time(const Lever& lever) const;
   void set_compute(const Lever& lever, std::uint32_t task, TaskTable& part) const;
   void set_transfer(const Lever& lever, std::uint32_t task, TaskTable& part) const;

@@ -24,9 +24,8 @@ struct Resimulation::Bench {
         together{costs.slowdown, costs.network.host} {
     std::vector<char> path_changes(graph.paths.size());
     const auto changes = [&](std::uint32_t task) {
-      return part.duration[task] != Time{} || part.lag[task] != Time{} ||
-             part.head_start[task] != Time{} ||
-             (!part.second.empty() && part.second[task] != Time{});
+      return longest_of(part, task) != Time{} || part.lag[task] != Time{} ||
+             part.head_start[task] != Time{};
     };
     for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
       if (changes(task)) path_changes[graph.path_of[task]] = 1;
@@ -49,8 +48,8 @@ struct Resimulation::Bench {
     for (const std::uint32_t task : changed) {
       Time& duration = graph.duration[task];
       duration = times(all.duration[task], part.duration[task], factor);
-      if (!all.second.empty()) {
-        duration = std::max(duration, times(all.second[task], part.second[task], factor));
+      for (std::size_t i = 0; i < all.others.size(); ++i) {
+        duration = std::max(duration, times(all.others[i][task], part.others[i][task], factor));
       }
       Path& path = graph.paths[graph.path_of[task]];
       path.lag = times(all.lag[task], part.lag[task], factor);
