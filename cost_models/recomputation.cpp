@@ -210,10 +210,11 @@ std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model
                    [&](const Layer& layer) { return says(layer, selective); })) {
     // A fused kernel keeps no scores; its forward runs again all the same, as in Megatron-Core.
     if (!has_module(model, core_attention)) {
-      throw UsageError(
-          fmt::format("--recompute selective: no layer of {} says what selective recomputation "
-                      "rebuilds (selective_stash_bytes); take full or every:N",
-                      name_of(model)));
+      throw UsageError(fmt::format(
+          "--recompute selective: no layer of {} says what selective recomputation "
+          "rebuilds, which is attention of a language model by name; take full, every:N or "
+          "block:N",
+          name_of(model)));
     }
     const LayerAsked core{Rebuild::selective, 1, {std::string(core_attention)}};
     std::replace(layers.begin(), layers.end(), selective, core);

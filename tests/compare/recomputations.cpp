@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "schedulers/spec.hpp"
+#include "schedulers/scheduler.hpp"
 #include "tools/base/json.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/inputs/setting.hpp"
@@ -48,7 +48,7 @@ TEST_CASE("several recomputations are rows of each schedule, those named twice o
   CHECK(comparison_table(rows, order, view).find("gpipe (block:1)") != std::string::npos);
   CHECK(order.sentence.find(" (none)") != std::string::npos);
   const std::string json = rows_json(read_setting(request_of({"none"})), rows, {});
-  CHECK(json.find("\"recomputation\":\"block:1\"") != std::string::npos);
+  CHECK(json.find("\"recomputation\": \"block:1\"") != std::string::npos);
 }
 
 TEST_CASE("one recomputation is not named by its rows") {

@@ -22,6 +22,12 @@ try simulate $trace --recompute full@2-7
 try simulate $trace --recompute full@3-1
 try simulate $trace --recompute full@all
 try simulate $trace --recompute selective
+try simulate $trace --recompute modules:moe_act
+try simulate model:llama3-8b@h100 --recompute modules:moe_act+mlp
+try simulate $trace --recompute modules:moe+moe_act
+try simulate $trace --recompute block:0
+try compare $trace --schedule 1f1b,zb_h1 --devices 2 --microbatches 4 --recompute none --recompute block:2 --recompute full --quiet
+try compare model:deepseek-v2@h100,layers=4,mtp=1 --schedule 1f1b --devices 2 --microbatches 4 --partition 'Et*2|t*2mL' --recompute selective --recompute modules:mla_up_proj+moe_act --quiet
 try simulate $trace --recompute full --recompute-start soon
 try simulate $trace --recompute full --offload @1 --host-link 16GB/s --quiet
 try compare $trace --schedule stale_weights,layerpipe,pipefb --devices 3 --microbatches 8 --recompute full --quiet

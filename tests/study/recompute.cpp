@@ -25,6 +25,8 @@ Model scored_model() {
     layer.stash_weight_grad = Bytes{3'000'000};
     layer.selective_stash = Bytes{1'500'000};
     layer.selective_forward = parse_time("300us");
+    layer.modules.push_back({"core_attn", layer.selective_forward, layer.selective_stash, 0, {}});
+    layer.modules.push_back({"moe_act", parse_time("500us"), Bytes{1'000'000}, 0, {}});
     layer.forward_workspace = layer.backward_workspace = Bytes{100'000};
   }
   return model;
@@ -114,7 +116,8 @@ TEST_CASE("every schedule recomputes: valid, no faster, and with no more memory"
       const Case plain_case = case_of(spec, devices, microbatches);
       const StashRun plain = measured(plain_case);
       std::vector<StashRun> early;
-      for (const std::string how : {"none", "selective", "every:2", "full"}) {
+      for (const std::string how :
+           {"none", "selective", "modules:core_attn+moe_act", "every:2", "full"}) {
         for (const std::string start : {"early", "late"}) {
           CAPTURE(spelled(spec));
           CAPTURE(devices);
@@ -201,6 +204,10 @@ TEST_CASE("what a stage keeps decides the peak: inputs, blocks' inputs, or all b
   CHECK(stash("every:2") == 4 * 4'000 + 9'000);
   CHECK(stash("every:1") == 4 * 8'000 + 4'000);
   CHECK(stash("selective") == 4 * 8 * 3'500 + 1'500);
+  CHECK(stash("modules:core_attn") == stash("selective"));
+  CHECK(stash("modules:core_attn+moe_act") == 4 * 8 * 2'500 + 2'500);
+  CHECK(stash("block:2") == stash("layers:0-1,8-9,16-17,24-25"));
+  CHECK(stash("block:8") == stash("every:1"));
   CHECK(stash("full@1-") == stash(""));
   CHECK(stash("selective,full@0") == stash("full"));
 }

@@ -250,8 +250,15 @@ std::string algorithms_note(const Case& asked, const Outcome& outcome) {
 
 std::string copies_note(const Case& asked, const Outcome& outcome) {
   if (!holds_copies(asked.model, outcome.plan.partition, outcome.program.placement)) return "";
+  std::vector<std::string> others;  // than the head
+  for (std::size_t l = 0; l + 1 < asked.model.layers.size(); ++l) {
+    const Layer& layer = asked.model.layers[l];
+    if (layer.tied_weights != Bytes{}) others.push_back(layer.name);
+  }
   return fmt::format(
-      "the head's weights are the embedding's; both hold them, since they are on different devices{}",
+      "{}; both hold them, since they are on different devices{}",
+      others.empty() ? "the head's weights are the embedding's"
+                     : fmt::format("weights of {} are the embedding's", fmt::join(others, ", ")),
       asked.ranked ? "" : ", and the reduction of their gradients is left out (--pp counts it)");
 }
 
