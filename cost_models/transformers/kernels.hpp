@@ -12,7 +12,9 @@
 
 namespace stageline {
 
-enum class AttentionKernel : std::uint8_t { flash, plain };
+/// `plain` has its scores in memory, all others are fused: `flash` at a constant rate, others by
+/// the size (attention_rates.hpp).
+enum class AttentionKernel : std::uint8_t { flash, plain, fa2, fa3, cudnn };
 
 /// How a language model is trained, beside its size.
 struct LanguageForm {
@@ -36,17 +38,27 @@ struct LanguageForm {
 
 enum class KernelKind : std::uint8_t { gemm, attention_plain, attention_flash, elementwise };
 
+/// What the rate of fused attention depends on.
+struct AttentionSize {
+  double seq = 0;      // tokens that one attends to at most: of a sequence, or a window
+  double queries = 0;  // of all heads and sequences
+  double key_width = 0;
+  double value_width = 0;
+  bool backward = false;
+};
+
 struct Kernel {
   std::string_view name;  // "qkv"
   KernelKind kind = KernelKind::gemm;
-  double count = 1;        // equal products side by side: experts
-  double rows = 0;         // m, of a product of m × k by k × n: tokens
-  double columns = 0;      // n
-  double inner = 0;        // k
-  double flops = 0;        // all that are computed; of products 2·count·m·n·k
-  double bytes = 0;        // read and written, of elementwise kernels
-  bool selective = false;  // repeated by selective recomputation
-  bool wide = false;       // a product in 16 bits where those of blocks are quantized: the router's
+  double count = 1;           // equal products side by side: experts
+  double rows = 0;            // m, of a product of m × k by k × n: tokens
+  double columns = 0;         // n
+  double inner = 0;           // k
+  double flops = 0;           // all that are computed; of products 2·count·m·n·k
+  double bytes = 0;           // read and written, of elementwise kernels
+  AttentionSize attention{};  // of fused attention
+  bool selective = false;     // repeated by selective recomputation
+  bool wide = false;  // a product in 16 bits where those of blocks are quantized: the router's
 };
 
 /// The passes of one layer.

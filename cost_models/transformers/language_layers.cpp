@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/transformers/attention_rates.hpp"
 #include "cost_models/transformers/rank_parameters.hpp"
 #include "cost_models/transformers/rank_sizes.hpp"
 
@@ -31,6 +32,12 @@ double seconds_of(const Kernel& kernel, const LanguagePricing& pricing) {
       (!kernel.wide || pricing.head_and_router)) {
     peak = pricing.product_peak;
     rates.gemm = pricing.product_share;
+  }
+  if (kernel.kind == KernelKind::attention_flash && pricing.curves != nullptr) {
+    const AttentionCurves& curves = *pricing.curves;
+    rates.attention_flash =
+        rates.attention_kernel *
+        share_of(kernel.attention.backward ? curves.backward : curves.forward, kernel.attention);
   }
   return seconds(kernel, rates, peak, pricing.base.bytes_per_second, pricing.form.alignment);
 }
@@ -177,7 +184,7 @@ double attention_gradients(const LanguagePricing& pricing, const RankSizes& size
   const double vectors = sizes.context > 1
                              ? sizes.bytes(sizes.tokens * own) + 2 * gathered_keys(sizes)
                              : sizes.bytes(sizes.tokens * (own + sizes.slices * keys));
-  if (pricing.form.attention == AttentionKernel::flash) return vectors;
+  if (pricing.form.attention != AttentionKernel::plain) return vectors;
   return vectors + sizes.bytes(2 * sizes.tokens * sizes.seq * sizes.heads);
 }
 

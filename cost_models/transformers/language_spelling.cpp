@@ -2,14 +2,18 @@
 #include "cost_models/transformers/language_spelling.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cost_models/spec.hpp"
+#include "cost_models/transformers/attention_rates.hpp"
 #include "cost_models/transformers/hugging_face.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/language_model.hpp"
@@ -25,15 +29,14 @@ constexpr std::int64_t most_blocks = 1 << 20;
 
 bool is_config_file(std::string_view name) { return name.ends_with(".json"); }
 
-constexpr std::array<std::pair<std::string_view, AttentionKernel>, 2> attention_kernels = {
-    {{"flash", AttentionKernel::flash}, {"plain", AttentionKernel::plain}}};
-
 AttentionKernel attention_called(const std::string& text) {
-  for (const auto& [name, kernel] : attention_kernels) {
-    if (name == text) return kernel;
+  std::vector<std::string> known;
+  for (const NamedAttention& one : attention_kernels()) {
+    if (one.name == text) return one.kernel;
+    known.emplace_back(one.name);
   }
-  throw UsageError(fmt::format("attention is one of flash, plain (not \"{}\"{})", text,
-                               did_you_mean(text, {"flash", "plain"})));
+  throw UsageError(fmt::format("attention is one of {} (not \"{}\"{})", fmt::join(known, ", "),
+                               text, did_you_mean(text, known)));
 }
 
 double imbalance_of(const std::string& text) {
@@ -192,7 +195,7 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
     config.places = std::max(config.places, form_.seq);
   }
   LanguageForm form = form_;
-  form.fused = fused_.value_or(form.attention == AttentionKernel::flash);
+  form.fused = fused_.value_or(form.attention != AttentionKernel::plain);
   TakenRates rates = rates_for(device, calibration);
   for (const auto& [constant, value] : rates_) {
     rates.rates.*constant->member = value;
@@ -201,6 +204,12 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
   Model model = language_model(config, form, device, options, rates.rates, rates.source);
   if (!rates.note.empty()) model.provenance.notes.push_back(rates.note);
   for (const auto& [constant, value] : rates_) {
+    const bool by_curve = has_curve(form.attention);
+    if ((constant->member == &KernelRates::attention_flash && by_curve) ||
+        (constant->member == &KernelRates::attention_kernel && !by_curve)) {
+      model.provenance.notes.push_back(fmt::format(
+          "{} has no effect with attention={}", constant->name, stageline::name(form.attention)));
+    }
     if (!is_of_links(*constant)) continue;
     model.provenance.notes.push_back(
         fmt::format("{} is a rate of links, and changes no time of a layer", constant->name));

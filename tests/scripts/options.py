@@ -278,6 +278,7 @@ LANGUAGE = {
     "dropout": ("yes", TRANSFORMER, []), "alignment": ("yes", TRANSFORMER + ",vocab=1000,ffn=1000", []),
     "imbalance": ("2", EXPERTS, ["--cluster", "h100x8", "--dp", "2", "--ep", "2"]),
     "gemm": ("0.2", "gpt2@h100", []), "gemm_8bit": ("0.2", "gpt2@h100,dtype=fp8", []),
+    "attention_kernel": ("0.5", "gpt2@h100,attention=fa3", []),
     "gemm_4bit": ("3", "gpt2@b200,dtype=nvfp4", []), "bf16_start": ("2", "gpt2@b200,dtype=nvfp4", []),
     "bf16_end": ("2", "gpt2@b200,dtype=nvfp4", []),
     "gemm_rows": ("2000", "gpt2@h100", []), "gemm_columns": ("1000", "gpt2@h100", []),
