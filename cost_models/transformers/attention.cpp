@@ -53,10 +53,15 @@ void add_flash(LayerKernels& passes, const RankSizes& sizes, double window) {
   const double pairs =
       sizes.batch * attended_pairs(sizes.seq, window) / sizes.context / sizes.slices;
   const double flops = 2 * pairs * sizes.heads * (sizes.key_width + sizes.value_width);
+  const AttentionSize size{window > 0 ? std::min(window, sizes.seq) : sizes.seq,
+                           sizes.tokens * sizes.heads, sizes.key_width, sizes.value_width, false};
   passes.forward.push_back(
       attention_kernel("attention", KernelKind::attention_flash, flops, false));
+  passes.forward.back().attention = size;
   passes.input_grad.push_back(
       attention_kernel("attention", KernelKind::attention_flash, flash_backward * flops, false));
+  passes.input_grad.back().attention = size;
+  passes.input_grad.back().attention.backward = true;
 }
 
 void add_grouped_products(LayerKernels& passes, const TransformerConfig& config,
@@ -107,13 +112,10 @@ void add_attention(LayerKernels& passes, const TransformerConfig& config, const 
   } else {
     add_grouped_products(passes, config, sizes, traffic);
   }
-  switch (form.attention) {
-    case AttentionKernel::flash:
-      add_flash(passes, sizes, config.has_window(block) ? real(config.window) : 0);
-      break;
-    case AttentionKernel::plain:
-      add_plain(passes, sizes, traffic);
-      break;
+  if (form.attention == AttentionKernel::plain) {
+    add_plain(passes, sizes, traffic);
+  } else {
+    add_flash(passes, sizes, config.has_window(block) ? real(config.window) : 0);
   }
   add_linear(passes, "projection", sizes.tokens, sizes.hidden, sizes.attended());
 }

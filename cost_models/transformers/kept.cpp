@@ -101,17 +101,13 @@ void hold_attention(HeldTensors& held, const TransformerConfig& config, const La
     held.product_writes(queries_and_keys + sizes.tokens * sizes.values());
   }
   held.keep(queries_and_keys + sizes.tokens * sizes.values());
-  switch (form.attention) {
-    case AttentionKernel::flash:
-      held.kept += log_sum_exp_bytes * sizes.tokens * sizes.heads;
-      break;
-    case AttentionKernel::plain: {
-      const double dropped = form.dropout ? sizes.element_bytes + mask_bytes : 0;
-      const double scores = (sizes.element_bytes + dropped) * sizes.scores();
-      held.kept += scores;
-      held.selective += scores;
-      break;
-    }
+  if (form.attention == AttentionKernel::plain) {
+    const double dropped = form.dropout ? sizes.element_bytes + mask_bytes : 0;
+    const double scores = (sizes.element_bytes + dropped) * sizes.scores();
+    held.kept += scores;
+    held.selective += scores;
+  } else {
+    held.kept += log_sum_exp_bytes * sizes.tokens * sizes.heads;
   }
   if (held.quantized() && form.attention != AttentionKernel::plain) {
     held.keep(sizes.tokens * sizes.attended());

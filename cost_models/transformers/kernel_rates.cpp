@@ -29,6 +29,8 @@ constexpr std::array constants{
                    "share of the peak of attention's products, scores in memory"},
     KernelConstant{"attention_flash", "e_flash", "", &KernelRates::attention_flash, 0.5, 0.02, 1,
                    "share of the peak of fused attention, of the FLOPs below the diagonal"},
+    KernelConstant{"attention_kernel", "x_att", "", &KernelRates::attention_kernel, 0.2, 0.2, 2,
+                   "of the rates that were measured of attention by fa2, fa3 or cudnn"},
     KernelConstant{"memory", "e_m", "", &KernelRates::memory, 0.2, 0.1, 1,
                    "share of the memory's bandwidth that elementwise kernels reach"},
     KernelConstant{"kernel", "t_k", "s", &KernelRates::kernel, 0.7, 0, 1e-3,
@@ -157,8 +159,6 @@ constexpr std::array relatives{
     Relative{"b300", "gb300"},
 };
 
-std::string_view family_of_kind(std::string_view kind) { return kind.substr(0, kind.find('-')); }
-
 Bandwidth times(Bandwidth bandwidth, double factor) {
   if (bandwidth.is_unlimited()) return bandwidth;
   const double rate = static_cast<double>(bandwidth.bytes_per_second) * factor;
@@ -168,6 +168,19 @@ Bandwidth times(Bandwidth bandwidth, double factor) {
 }  // namespace
 
 std::span<const KernelConstant> kernel_constants() { return constants; }
+
+std::string_view family_of_kind(std::string_view kind) { return kind.substr(0, kind.find('-')); }
+
+Architecture architecture_of(std::string_view kind) {
+  constexpr std::array<std::string_view, 5> hopper{"h100", "h200", "h800", "h20", "gh200"};
+  constexpr std::array<std::string_view, 4> blackwell{"b200", "b300", "gb200", "gb300"};
+  const std::string_view family = family_of_kind(kind);
+  const auto has = [&](const auto& kinds) {
+    return std::find(kinds.begin(), kinds.end(), family) != kinds.end();
+  };
+  if (has(hopper)) return Architecture::hopper;
+  return has(blackwell) ? Architecture::blackwell : Architecture::other;
+}
 
 std::span<const ChipRates> chip_rates() { return known; }
 

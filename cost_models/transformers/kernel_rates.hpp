@@ -2,6 +2,7 @@
 // in by chip and fitted to measured steps.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ struct KernelRates {
   double gemm_columns = 60;       // the same of the other two extents, as harmonic mean
   double attention_plain = 0.35;  // share of the peak of attention's products, scores in memory
   double attention_flash = 0.33;  // of a fused kernel, of the FLOPs below the diagonal
+  double attention_kernel = 1;    // of the rates that were measured of an attention kernel by name
   double memory = 0.75;           // share of the memory's bandwidth that elementwise kernels reach
   double kernel = 10e-6;          // seconds a kernel beyond its work
   double layer_floor = 2.2e-3;    // seconds of the CPU to issue the forward of a block
@@ -65,6 +67,12 @@ struct TakenRates {
   std::string note;  // that nobody fitted them, and whose they are; empty: they are its own
 };
 TakenRates rates_of(std::string_view kind);
+
+/// What NVIDIA's kinds share their kernels by: "gh200" and "h100-pcie" are of Hopper.
+enum class Architecture : std::uint8_t { other, hopper, blackwell };
+Architecture architecture_of(std::string_view kind);
+/// "h100" of "h100-pcie".
+std::string_view family_of_kind(std::string_view kind);
 
 /// Rates fitted to measured steps, as a file states them.
 struct Calibration {

@@ -12,7 +12,9 @@
 
 namespace stageline {
 
-enum class AttentionKernel : std::uint8_t { flash, plain };
+/// `plain` has its scores in memory, all others are fused: `flash` at a constant rate, others by
+/// the size (attention_rates.hpp).
+enum class AttentionKernel : std::uint8_t { flash, plain, fa2, fa3, cudnn };
 
 /// What of a step is recorded as CUDA graphs, which the CPU starts at once: nothing; attention and
 /// the router; all.
@@ -63,6 +65,15 @@ enum class KernelKind : std::uint8_t {
   elementwise
 };
 
+/// What the rate of fused attention depends on.
+struct AttentionSize {
+  double seq = 0;      // tokens that one attends to at most: of a sequence, or a window
+  double queries = 0;  // of all heads and sequences
+  double key_width = 0;
+  double value_width = 0;
+  bool backward = false;
+};
+
 struct Kernel {
   std::string_view name;  // "qkv"
   KernelKind kind = KernelKind::gemm;
@@ -73,8 +84,9 @@ struct Kernel {
   double flops = 0;    // all that are computed; of products 2·count·m·n·k
   double bytes = 0;    // read and written, of elementwise kernels; of grouped ones those of the
                        // weights that they read, or of gradients that they add to
-  double memory_share = 0;  // of the memory's bandwidth that it reaches; 0: KernelRates::memory
-  bool selective = false;   // repeated by selective recomputation
+  double memory_share = 0;    // of the memory's bandwidth that it reaches; 0: KernelRates::memory
+  AttentionSize attention{};  // of fused attention
+  bool selective = false;     // repeated by selective recomputation
   bool wide = false;  // a product in 16 bits where those of blocks are quantized: the router's
 };
 

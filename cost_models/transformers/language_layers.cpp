@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/transformers/attention_rates.hpp"
 #include "cost_models/transformers/rank_parameters.hpp"
 #include "cost_models/transformers/rank_sizes.hpp"
 
@@ -35,6 +36,12 @@ double seconds_of(const Kernel& kernel, const LanguagePricing& pricing) {
   if (product && pricing.quantized() && (!kernel.wide || pricing.head_and_router)) {
     peak = pricing.product_peak;
     rates.gemm = pricing.product_share;
+  }
+  if (kernel.kind == KernelKind::attention_flash && pricing.curves != nullptr) {
+    const AttentionCurves& curves = *pricing.curves;
+    rates.attention_flash =
+        rates.attention_kernel *
+        share_of(kernel.attention.backward ? curves.backward : curves.forward, kernel.attention);
   }
   return seconds(kernel, rates, peak, pricing.base.bytes_per_second, pricing.form.alignment);
 }
@@ -284,7 +291,7 @@ double attention_gradients(const LanguagePricing& pricing, const RankSizes& size
   const double vectors = sizes.context > 1
                              ? sizes.bytes(sizes.tokens * own) + 2 * gathered_keys(pricing, sizes)
                              : sizes.bytes(sizes.tokens * (own + sizes.slices * keys));
-  if (pricing.form.attention == AttentionKernel::flash) return vectors;
+  if (pricing.form.attention != AttentionKernel::plain) return vectors;
   return vectors + sizes.bytes(2 * sizes.tokens * sizes.seq * sizes.heads);
 }
 

@@ -11,6 +11,8 @@
 
 namespace stageline {
 
+struct AttentionCurves;
+
 /// The sizes, and what prices them.
 struct LanguagePricing {
   TransformerConfig config;     // with the padded vocabulary
@@ -18,10 +20,11 @@ struct LanguagePricing {
   LanguageForm form;
   Pricing base;
   KernelRates rates;
-  double attention_peak = 0;     // FLOPs a second: that of 16 bits where products have fewer
-  double product_peak = 0;       // of quantized products: that of 8 bits, also where they have 4
-  double product_share = 0;      // of it that a large one reaches, casts included
-  bool head_and_router = false;  // whether theirs are quantized, too
+  double attention_peak = 0;  // FLOPs a second: that of 16 bits where products have fewer
+  double product_peak = 0;    // of quantized products: that of 8 bits, also where they have 4
+  double product_share = 0;   // of it that a large one reaches, casts included
+  const AttentionCurves* curves = nullptr;  // of the attention kernel; null: a constant
+  bool head_and_router = false;             // whether theirs are quantized, too
 
   bool quantized() const { return base.format.products_only; }
 

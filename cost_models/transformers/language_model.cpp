@@ -13,6 +13,7 @@
 #include "cost_models/network/dispatch.hpp"
 #include "cost_models/pricing.hpp"
 #include "cost_models/slices.hpp"
+#include "cost_models/transformers/attention_rates.hpp"
 #include "cost_models/transformers/language_layers.hpp"
 #include "cost_models/transformers/product_recipes.hpp"
 #include "cost_models/transformers/rank_sizes.hpp"
@@ -80,7 +81,7 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
   }
   check_multiple(config, "seq", form.seq, "cp", context);
   // Each rank has a piece of the sequence from either end (Megatron-LM refuses others, too).
-  if (context > 1 && form.attention == AttentionKernel::flash) {
+  if (context > 1 && form.attention != AttentionKernel::plain) {
     check_multiple(config, "seq", form.seq, "2·cp, two pieces a rank", 2 * context);
   }
   if (form.sharding.sequence) {
@@ -165,16 +166,31 @@ std::int64_t parameters_of_predictions(const LanguagePricing& pricing) {
   return prediction_parameters(config);
 }
 
+// "plain attention at 0.35"; by a curve its shares for whole sequences.
+std::string attention_text(const LanguagePricing& pricing) {
+  const KernelRates& rates = pricing.rates;
+  const AttentionKernel kernel = pricing.form.attention;
+  if (pricing.curves == nullptr) {
+    return kernel == AttentionKernel::plain
+               ? fmt::format("plain attention at {:g}", rates.attention_plain)
+               : fmt::format("fused attention at {:g}", rates.attention_flash);
+  }
+  const RankSizes sizes = rank_sizes(pricing.config, pricing.form);
+  const AttentionSize size{sizes.seq, sizes.tokens * sizes.heads, sizes.key_width,
+                           sizes.value_width, false};
+  return fmt::format("attention by {} at {:.3g} forward and {:.3g} backward", name(kernel),
+                     rates.attention_kernel * share_of(pricing.curves->forward, size),
+                     rates.attention_kernel * share_of(pricing.curves->backward, size));
+}
+
 std::string method_of(const LanguagePricing& pricing) {
   const KernelRates& rates = pricing.rates;
-  const bool flash = pricing.form.attention == AttentionKernel::flash;
   std::string method = fmt::format(
       "estimated: kernels of a transformer, {}, {}, products of m x k by k x n at {:g} of the peak "
-      "over 1 + {:g}/m + {:g}(1/n + 1/k), {} attention at {:g} of it, elementwise kernels at {:g} of "
+      "over 1 + {:g}/m + {:g}(1/n + 1/k), {} of it, elementwise kernels at {:g} of "
       "the memory's rate, {:g} us a kernel, at least {:g} ms a block",
       pricing.base.format.name, name(pricing.base.optimizer), rates.gemm, rates.gemm_rows,
-      rates.gemm_columns, flash ? "fused" : "plain",
-      flash ? rates.attention_flash : rates.attention_plain, rates.memory, pricing.launch() * 1e6,
+      rates.gemm_columns, attention_text(pricing), rates.memory, pricing.launch() * 1e6,
       rates.layer_floor * 1e3);
   if (pricing.quantized() && !pricing.head_and_router) {
     method += fmt::format(", quantized products at {:.3g} of the fp8 peak over the same",
@@ -337,6 +353,13 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing, const DeviceKi
   for (const std::string& note : {tp_overlap_note(form), ring_note(form)}) {
     if (!note.empty()) notes.push_back(note);
   }
+  if (pricing.curves != nullptr) {
+    notes.push_back(
+        fmt::format("rates of attention by {}: {}", name(form.attention), pricing.curves->source));
+    if (std::string note = attention_note(form.attention, device.name); !note.empty()) {
+      notes.push_back(std::move(note));
+    }
+  }
   add_precision_notes(notes, pricing, device);
   add_notes_on_issue(pricing, notes);
   if (pricing.base.format.master) notes.emplace_back(master_copy_note);
@@ -372,6 +395,17 @@ void set_product_rates(LanguagePricing& pricing, const DeviceKind& device,
   pricing.form.product_bytes = recipe.kept_bytes;
 }
 
+const AttentionCurves& curves_on(const DeviceKind& device, AttentionKernel kernel) {
+  if (const AttentionCurves* const curves = find_attention_curves(kernel, device.name)) {
+    return *curves;
+  }
+  throw UsageError(fmt::format(
+      "nobody measured attention={} on device \"{}\": it is known on {}; give attention=flash, "
+      "whose rate is attention_flash",
+      name(kernel), device.name,
+      kernel == AttentionKernel::cudnn ? "Hopper and Blackwell" : "Hopper"));
+}
+
 LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageForm form,
                                     const DeviceKind& device, const RooflineOptions& options,
                                     const KernelRates& rates) {
@@ -395,6 +429,7 @@ LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageFor
         "{}: bf16_start and bf16_end are blocks of {}, and {} and {} are more; give fewer",
         config.name, config.layers, pricing.form.wide_start, pricing.form.wide_end));
   }
+  if (has_curve(form.attention)) pricing.curves = &curves_on(device, form.attention);
   pricing.attention_peak = pricing.base.flops_per_second;
   if (pricing.quantized()) set_product_rates(pricing, device, options);
   return pricing;

@@ -8,10 +8,13 @@
 #include <array>
 #include <cmath>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cost_models/network/dispatch.hpp"
 #include "cost_models/spec.hpp"
+#include "cost_models/transformers/attention_rates.hpp"
 #include "cost_models/transformers/hugging_face.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/language_model.hpp"
@@ -30,15 +33,14 @@ constexpr std::int64_t most_blocks = 1 << 20;
 
 bool is_config_file(std::string_view name) { return name.ends_with(".json"); }
 
-constexpr std::array<std::pair<std::string_view, AttentionKernel>, 2> attention_kernels = {
-    {{"flash", AttentionKernel::flash}, {"plain", AttentionKernel::plain}}};
-
 AttentionKernel attention_called(const std::string& text) {
-  for (const auto& [name, kernel] : attention_kernels) {
-    if (name == text) return kernel;
+  std::vector<std::string> known;
+  for (const NamedAttention& one : attention_kernels()) {
+    if (one.name == text) return one.kernel;
+    known.emplace_back(one.name);
   }
-  throw UsageError(fmt::format("attention is one of flash, plain (not \"{}\"{})", text,
-                               did_you_mean(text, {"flash", "plain"})));
+  throw UsageError(fmt::format("attention is one of {} (not \"{}\"{})", fmt::join(known, ", "),
+                               text, did_you_mean(text, known)));
 }
 
 constexpr std::array<std::pair<std::string_view, CudaGraphs>, 3> graph_words = {
@@ -338,7 +340,7 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
     config.places = std::max(config.places, form_.seq);
   }
   LanguageForm form = form_;
-  form.fused = fused_.value_or(form.attention == AttentionKernel::flash);
+  form.fused = fused_.value_or(form.attention != AttentionKernel::plain);
   TakenRates rates = rates_for(device, calibration);
   for (const GivenRate& given : rates_) {
     rates.rates.*given.constant->member = given.value;
@@ -352,6 +354,13 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
   }
   if (!rates.note.empty()) model.provenance.notes.push_back(rates.note);
   for (const GivenRate& given : rates_) {
+    const bool by_curve = has_curve(form.attention);
+    if ((given.constant->member == &KernelRates::attention_flash && by_curve) ||
+        (given.constant->member == &KernelRates::attention_kernel && !by_curve)) {
+      model.provenance.notes.push_back(fmt::format("{} has no effect with attention={}",
+                                                   given.constant->name,
+                                                   stageline::name(form.attention)));
+    }
     if (!is_of_links(*given.constant)) continue;
     model.provenance.notes.push_back(
         fmt::format("{} is a rate of links, and changes no time of a layer", given.constant->name));

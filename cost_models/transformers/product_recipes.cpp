@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
+
+#include "cost_models/transformers/kernel_rates.hpp"
 
 namespace stageline {
 namespace {
@@ -16,7 +20,7 @@ constexpr std::string_view guide =
 // Scales: one of 4 bytes a tensor (current, delayed) or 128 elements (block), one of 1 byte for 32
 // elements (MXFP8) or 16 (NVFP4). Transformer Engine keeps an input as W reads it, columnwise, and
 // Megatron's output layer and router are no layers of Transformer Engine.
-constexpr std::array recipes{
+constexpr std::array known_recipes{
     ProductRecipe{"fp8", false, false, true, 2, "no recipe in particular; all is kept in 16 bits"},
     ProductRecipe{"fp8-current", false, false, false, 1, guide},
     ProductRecipe{"fp8-delayed", false, false, false, 1, guide},
@@ -34,10 +38,10 @@ struct Measured {
   double hopper = 0;     // H200 NVL; 0: not measured
   double blackwell = 0;  // B300
 };
-constexpr std::string_view table =
+constexpr std::string_view times_source =
     "a block's twelve products with casts on H200 NVL and B300 (Transformer Engine's GEMM Profiling "
     "Tutorial, read 2026-11-29)";
-constexpr std::array measured{
+constexpr std::array recipe_times{
     Measured{"fp8-current", 20.3, 9.147},
     Measured{"fp8-delayed", 19.0, 7.802},
     Measured{"fp8-block", 22.9, 0},
@@ -45,19 +49,8 @@ constexpr std::array measured{
 };
 
 const Measured& measured_of(std::string_view recipe) {
-  return *std::find_if(measured.begin(), measured.end(),
+  return *std::find_if(recipe_times.begin(), recipe_times.end(),
                        [&](const Measured& one) { return one.recipe == recipe; });
-}
-
-// Kinds by architecture, and the first few as measured: an H100 has the arithmetic of an H200.
-constexpr std::array<std::string_view, 5> hopper{"h100", "h200", "h800", "h20", "gh200"};
-constexpr std::size_t measured_hoppers = 2;
-constexpr std::array<std::string_view, 4> blackwell{"b300", "b200", "gb200", "gb300"};
-constexpr std::size_t measured_blackwells = 1;
-
-bool is_one_of(std::span<const std::string_view> kinds, std::string_view kind) {
-  const std::string_view family = kind.substr(0, kind.find('-'));
-  return std::find(kinds.begin(), kinds.end(), family) != kinds.end();
 }
 
 std::string not_measured(const ProductRecipe& recipe, std::string_view kind,
@@ -68,40 +61,43 @@ std::string not_measured(const ProductRecipe& recipe, std::string_view kind,
 
 }  // namespace
 
-std::span<const ProductRecipe> product_recipes() { return recipes; }
+std::span<const ProductRecipe> product_recipes() { return known_recipes; }
 
 const ProductRecipe* find_product_recipe(std::string_view dtype) {
-  const auto* const found = std::find_if(
-      recipes.begin(), recipes.end(), [&](const ProductRecipe& one) { return one.name == dtype; });
-  return found == recipes.end() ? nullptr : found;
+  const auto* const found =
+      std::find_if(known_recipes.begin(), known_recipes.end(),
+                   [&](const ProductRecipe& one) { return one.name == dtype; });
+  return found == known_recipes.end() ? nullptr : found;
 }
 
 ProductSpeed product_speed(const ProductRecipe& recipe, std::string_view kind) {
   if (recipe.name == "fp8") return {};
-  const bool is_hopper = is_one_of(hopper, kind);
-  if (!is_hopper && !is_one_of(blackwell, kind)) {
-    return {1, std::string(table),
+  const Architecture architecture = architecture_of(kind);
+  if (architecture == Architecture::other) {
+    return {1, std::string(times_source),
             not_measured(recipe, kind,
                          recipe.four_bits ? "they are as much faster than in fp8 as "
                                             "gemm_4bit says"
                                           : "they take as long as gemm_8bit says")};
   }
-  const bool known = is_hopper ? is_one_of(std::span(hopper).first(measured_hoppers), kind)
-                               : is_one_of(std::span(blackwell).first(measured_blackwells), kind);
+  const bool is_hopper = architecture == Architecture::hopper;
+  const std::string_view family = family_of_kind(kind);
+  // An H100 has the arithmetic of an H200.
+  const bool known = is_hopper ? family == "h100" || family == "h200" : family == "b300";
   std::string note;
   if (!known) {
     note = not_measured(
         recipe, kind,
         fmt::format("their ratio to fp8-current is that of {}", is_hopper ? "an H200" : "a B300"));
   }
-  if (recipe.four_bits) return {1, std::string(table), note};
+  if (recipe.four_bits) return {1, std::string(times_source), note};
   const auto time = [&](const Measured& one) { return is_hopper ? one.hopper : one.blackwell; };
   const double base = time(measured_of("fp8-current"));
   const double own = time(measured_of(recipe.name));
   if (recipe.name == "fp8-current") note.clear();  // which gemm_8bit states
-  if (own > 0) return {base / own, std::string(table), note};
+  if (own > 0) return {base / own, std::string(times_source), note};
   // Transformer Engine emulates scales of 128 elements by MXFP8 on Blackwell.
-  return {base / time(measured_of("mxfp8")), std::string(table),
+  return {base / time(measured_of("mxfp8")), std::string(times_source),
           not_measured(recipe, kind,
                        "they take as long as mxfp8, by which Transformer Engine emulates them")};
 }

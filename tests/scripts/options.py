@@ -282,6 +282,7 @@ LANGUAGE = {
     "tp_overlap": ("0.5", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--tp", "2", "--sequence-parallel"]),
     "cp_exchange": ("ring", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--cp", "2"]),
     "gemm": ("0.2", "gpt2@h100", []), "gemm_8bit": ("0.2", "gpt2@h100,dtype=fp8", []),
+    "attention_kernel": ("0.5", "gpt2@h100,attention=fa3", []),
     "gemm_4bit": ("3", "gpt2@b200,dtype=nvfp4", []), "bf16_start": ("2", "gpt2@b200,dtype=nvfp4", []),
     "bf16_end": ("2", "gpt2@b200,dtype=nvfp4", []),
     "gemm_rows": ("2000", "gpt2@h100", []), "gemm_columns": ("1000", "gpt2@h100", []),

@@ -328,9 +328,8 @@ void check_precision(const Precision& precision, Setting& setting) {
   const bool quantized_alike =
       model.provenance.method.find(products == "fp8" ? "fp8" : fmt::format(" {},", products)) !=
       std::string::npos;
-  const bool alike = !products.empty()
-                         ? each == 2
-                         : each > 0.75 * precision.weights && each < 1.5 * precision.weights;
+  const double weights = products.empty() ? precision.weights : 2;
+  const bool alike = each > 0.75 * weights && each < 1.5 * weights;
   if (alike && (products.empty() || quantized_alike)) return;
   setting.notes.push_back(fmt::format(
       "--precision {} counts the bytes of weights, gradients and optimizer alone: times and "

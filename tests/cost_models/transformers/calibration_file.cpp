@@ -93,7 +93,7 @@ TEST_CASE("a calibration is refused with the place of the fault") {
   refused(
       with(R"("rates": {}, "fitted": [{"name": "gem", "value": 1, "standard_error": 0}])"),
       "mine.json at /fitted/0/name: no constant is called \"gem\" (there are gemm, gemm_8bit, gemm_4bit, gemm_rows, "
-      "gemm_columns, attention_plain, attention_flash, memory, kernel, layer_floor, expert_floor, optimizer, "
+      "gemm_columns, attention_plain, attention_flash, attention_kernel, memory, kernel, layer_floor, expert_floor, optimizer, "
       "step, misaligned, nvlink, network) (did you mean \"gemm\"?)");
   refused(with(R"("rates": {"gemm": 0.7}, )"
                R"("fitted": [{"name": "gemm", "value": 0.8, "standard_error": 0}])"),

@@ -168,8 +168,9 @@ TEST_CASE("an unknown option is answered with the nearest") {
   CHECK(has(message, "model llama3-8b has no option 'sequence'"));
   CHECK(has(refusal("model:llama3-8b@h100,sq=4096"), "(did you mean \"seq\"?)"));
   CHECK(has(refusal("model:llama3-8b@h100,attn=plain"), "has no option 'attn'"));
-  CHECK(has(refusal("model:llama3-8b@h100,attention=flush"),
-            "attention is one of flash, plain (not \"flush\" (did you mean \"flash\"?))"));
+  CHECK(has(
+      refusal("model:llama3-8b@h100,attention=flush"),
+      "attention is one of flash, plain, fa2, fa3, cudnn (not \"flush\" (did you mean \"flash\"?))"));
   CHECK(has(refusal("model:llama3-8b@h100,sp=2"), "sp must be yes or no, not '2'"));
   CHECK(has(refusal("model:llama3-8b@h100,cp=2,attention=plain,cp_exchange=ring"),
             "which attention=plain does not; take attention=flash"));
