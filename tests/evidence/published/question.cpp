@@ -341,18 +341,20 @@ TEST_CASE("products in FP8 are asked as such") {
         point_of(with(pipeline_row(), {{"precision", precision}, {"framework", framework}})));
   };
   CHECK(asked("FP8-CS", "Megatron-Bridge").request.setting.trace.ends_with(",dtype=fp8-current"));
-  for (const auto& [words, recipe] : {std::pair{"MXFP8", "mxfp8"},
-                                      {"FP8-MX", "mxfp8"},
-                                      {"NVFP4", "nvfp4"},
-                                      {"FP8-SC", "fp8-block"},
-                                      {"FP8-DS", "fp8-delayed"},
-                                      {"fp8 tensorwise", "fp8-current"},
-                                      {"FP8", "fp8"}}) {
-    const Question one = asked(words, "Megatron-Bridge");
-    INFO(words);
-    CHECK(one.request.setting.trace.ends_with(std::string(",dtype=") + recipe));
-    CHECK(one.request.setting.degrees.precision.name ==
-          (std::string(recipe) == "fp8" ? "bf16" : recipe));
+  struct Words {
+    const char* words;
+    const char* recipe;
+    const char* precision;
+  };
+  for (const Words& one :
+       {Words{"MXFP8", "mxfp8", "mxfp8"}, Words{"FP8-MX", "mxfp8", "mxfp8"},
+        Words{"NVFP4", "nvfp4", "nvfp4"}, Words{"FP8-SC", "fp8-block", "fp8-block"},
+        Words{"FP8-DS", "fp8-delayed", "fp8-delayed"},
+        Words{"fp8 tensorwise", "fp8-current", "fp8-current"}, Words{"FP8", "fp8", "bf16"}}) {
+    CAPTURE(one.words);
+    const SettingRequest setting = asked(one.words, "Megatron-Bridge").request.setting;
+    CHECK(setting.trace.ends_with(std::string(",dtype=") + one.recipe));
+    CHECK(setting.degrees.precision.name == one.precision);
   }
   CHECK(asked("MXFP8", "megatron-core").request.setting.degrees.precision.name == "bf16");
   const Question both = asked("bf16 (fp8 in parentheses)", "Megatron-Bridge");
