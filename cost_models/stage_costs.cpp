@@ -1,4 +1,6 @@
 #include "cost_models/stage_costs.hpp"
+#include "cost_models/network/chips.hpp"
+#include "cost_models/network/dispatch.hpp"
 
 #include <fmt/core.h>
 
@@ -7,6 +9,8 @@
 
 #include "cost_models/handover.hpp"
 #include "cost_models/memory/op_memory.hpp"
+#include "cost_models/network/chips.hpp"
+#include "cost_models/network/dispatch.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/rates.hpp"
@@ -209,6 +213,39 @@ Time at_rate(Time time, Time bound_by_memory, Rates rates, std::size_t stage) {
   return at_rates({time, bound_by_memory}, rates);
 }
 
+int multiprocessors(Generation generation) {
+  switch (generation) {
+    case Generation::volta:
+      return 80;
+    case Generation::ampere:
+      return 108;
+    case Generation::hopper:
+      return 132;
+    case Generation::blackwell:
+      return 148;
+  }
+  return 132;  // unreachable; g++ wants it
+}
+
+// The share of a device's multiprocessors that sending tokens to experts takes; 0 where no tokens
+// are sent, or the chip is none of chips().
+double dispatch_share(const Model& model, const Cluster& cluster) {
+  const int kind = cluster.devices.empty() ? -1 : cluster.devices.front().kind;
+  const Chip* const chip = kind < 0 ? nullptr : chip_of(nth(cluster.kinds, kind).name);
+  if (chip == nullptr) return 0;
+  for (const Layer& layer : model.layers) {
+    for (const LayerCollective& one : layer.collectives) {
+      if (one.kind != CollectiveKind::all_to_all || one.group != Dimension::expert) continue;
+      const std::string_view word = one.routing.dispatcher.empty()
+                                        ? plain_dispatch
+                                        : std::string_view(one.routing.dispatcher);
+      return 1.0 * dispatch_multiprocessors(word, chip->generation, model.sharding.expert) /
+             multiprocessors(chip->generation);
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 Costs stage_costs(const Model& model, const Partition& partition, const Placement& placement,
@@ -285,6 +322,7 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   add_handover(costs, placement, cluster.handover);
   costs.network = network_of(cluster);
   costs.pair_overlap = cluster.pair_overlap;
+  costs.transfer_share = dispatch_share(model, cluster);
   costs.slowdown = cluster.interference;
   costs.overlap_slowdown = cluster.overlap_slowdown;
   costs.message_slowdown = cluster.message_slowdown.value_or(cluster.overlap_slowdown);

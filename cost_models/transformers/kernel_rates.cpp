@@ -108,6 +108,7 @@ constexpr KernelRates gb300() {
   KernelRates rates = b200();
   rates.gemm = 0.62;
   rates.gemm_8bit = 0.61;
+  rates.gemm_4bit = 1.9;
   return rates;
 }
 
@@ -134,12 +135,12 @@ constexpr std::string_view of_b200 =
     "6.453 ms, read 2026-11-29); launch and CPU time and plain attention as on A100";
 constexpr std::string_view of_gb200 =
     "products of 16 bits fitted to six runs of Nemotron-4 340B (NVIDIA DGX Cloud Benchmarking, 2025), "
-    "which leave FIT16; of 8 bits to those in FP8 and nine of Llama 3 70B with Megatron-Bridge (NeMo "
-    "containers 26.02 to 26.06), which leave FIT8; others as the B200";
+    "which leave 4.4 %; of 8 bits to those in FP8 and eleven of Llama 3 70B with Megatron-Bridge (NeMo "
+    "containers 25.11 to 26.06), which leave 4.0 %; others as the B200";
 constexpr std::string_view of_gb300 =
     "products of 16 bits: a block's twelve on a B300 (Transformer Engine's GEMM Profiling Tutorial, "
-    "read 2026-11-29); of 8 bits fitted to ten runs of Llama 3 70B with Megatron-Bridge (NeMo "
-    "containers 26.02 to 26.06), which leave FIT3; others as the B200";
+    "read 2026-11-29); of 8 bits fitted to nine runs of Llama 3 70B with Megatron-Bridge (NeMo "
+    "containers 26.02 to 26.06), which leave 2.5 %, and of 4 bits to four, which leave 7 %; others as the B200";
 
 constexpr std::array known{
     ChipRates{"a100", a100(), source_of_a100}, ChipRates{"h100", h100(), of_h100},

@@ -261,7 +261,7 @@ void add_expert_notes(std::vector<std::string>& notes, const LanguagePricing& pr
     notes.push_back(fmt::format(
         "{} sends a token once to each machine that has experts for it: experts are chosen evenly{}, "
         "both legs run at once, links reach what was measured on H100 and H800, B200 and GB200 (of "
-        "other chips what the cluster states), and its SMs slow no compute",
+        "other chips what the cluster states), and its SMs slow compute in overlapped pairs alone",
         by->title,
         limited ? fmt::format(", in {} of {} groups", experts.chosen_groups, experts.groups) : ""));
   }

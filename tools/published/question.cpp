@@ -428,6 +428,14 @@ class QuestionWriter {
     return name == "1f1b" && point_.chunks > 1 ? "interleaved_1f1b" : name;
   }
 
+  // Where Megatron-Core has it: on one device, or with stages that interleave.
+  bool overlaps_experts() {
+    const bool runs = recipe_ != nullptr && recipe_->overlap && point_.config.experts &&
+                      point_.expert > 1 && (point_.pipeline == 1 || point_.chunks > 1);
+    if (runs) assume("experts' exchanges overlap with another micro-batch, as its recipe has it");
+    return runs;
+  }
+
   void set_schedule(SettingRequest& setting) {
     std::string spelled = spelled_schedule();
     if (spelled == "interleaved_1f1b" && (point_.pipeline == 1 || point_.chunks == 1)) {
@@ -447,6 +455,10 @@ class QuestionWriter {
       if (point_.chunks > 1 && chunks != scheduler.knobs.end()) {
         asked = parse_schedules(
             fmt::format("{}{}chunks={}", spelled, holds(spelled, ":") ? "," : ":", point_.chunks));
+      }
+      if (overlaps_experts()) {
+        asked = parse_schedules(stageline::spelled(asked.front()) +
+                                (asked.front().knobs.empty() ? ":" : ",") + "overlap=experts");
       }
     } catch (const UsageError&) {
       question_.why_not = fmt::format("there is no schedule \"{}\"", point_.schedule);
