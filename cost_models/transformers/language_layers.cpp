@@ -76,8 +76,8 @@ KernelSums sums_of(const LayerKernels& kernels, const LanguagePricing& pricing) 
   return sums;
 }
 
-// Of the CPU's work that is left where it is recorded as graphs (half of a block's kernels are
-// attention's and the router's: assumed).
+// The share of the CPU's work that is left where it is recorded as graphs (half of a block's
+// kernels are attention's and the router's: assumed).
 double issued(CudaGraphs graphs) {
   switch (graphs) {
     case CudaGraphs::none:
@@ -90,7 +90,7 @@ double issued(CudaGraphs graphs) {
   return 1;
 }
 
-// Of the forward.
+// The time of the CPU to issue the forward.
 double floor_seconds(const LayerKernels& kernels, const LanguagePricing& pricing) {
   return kernels.floor * pricing.rates.layer_floor * issued(pricing.form.graphs);
 }

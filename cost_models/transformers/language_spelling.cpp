@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/network/chips.hpp"
 #include "cost_models/network/dispatch.hpp"
 #include "cost_models/spec.hpp"
 #include "cost_models/transformers/attention_rates.hpp"
@@ -330,6 +331,20 @@ bool LanguageSpelling::set(const std::string& key, const std::string& value) {
   return true;
 }
 
+// The software's dispatcher, on a chip that it does not run on: NCCL sends the tokens.
+void LanguageSpelling::drop_foreign_dispatcher(const DeviceKind& device, LanguageForm& form,
+                                               std::string& of_software) const {
+  const Dispatcher* const by = find_dispatcher(form.dispatcher);
+  if (by == nullptr || std::find(said_.begin(), said_.end(), "dispatch") != said_.end()) return;
+  const Chip* const chip = chip_of(device.name);
+  if (chip != nullptr && chip->generation >= by->oldest) return;
+  const std::string option = fmt::format(",dispatch={}", by->name);
+  if (const std::size_t at = of_software.find(option); at != std::string::npos) {
+    of_software.erase(at, option.size());
+  }
+  form.dispatcher.clear();
+}
+
 Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& options,
                                const Calibration* calibration) const {
   TransformerConfig config = config_;
@@ -340,6 +355,8 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
     config.places = std::max(config.places, form_.seq);
   }
   LanguageForm form = form_;
+  std::string of_software = of_software_;
+  drop_foreign_dispatcher(device, form, of_software);
   form.fused = fused_.value_or(form.attention != AttentionKernel::plain);
   TakenRates rates = rates_for(device, calibration);
   for (const GivenRate& given : rates_) {
@@ -350,7 +367,7 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
   Model model = language_model(config, form, device, options, rates.rates, rates.source);
   if (software_ != nullptr) {
     model.provenance.notes.push_back(
-        fmt::format("software {}: {}, where nothing else is said", software_->name, of_software_));
+        fmt::format("software {}: {}, where nothing else is said", software_->name, of_software));
   }
   if (!rates.note.empty()) model.provenance.notes.push_back(rates.note);
   for (const GivenRate& given : rates_) {

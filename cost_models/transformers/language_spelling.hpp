@@ -55,6 +55,8 @@ class LanguageSpelling {
  private:
   bool set(const std::string& key, const std::string& value);
   void set_of_software(std::string_view options);
+  void drop_foreign_dispatcher(const DeviceKind& device, LanguageForm& form,
+                               std::string& of_software) const;
   bool take_of_experts(const std::string& key, const std::string& value);
 
   TransformerConfig config_;

@@ -83,7 +83,8 @@ ProductSpeed product_speed(const ProductRecipe& recipe, std::string_view kind) {
   const bool is_hopper = architecture == Architecture::hopper;
   const std::string_view family = family_of_kind(kind);
   // An H100 has the arithmetic of an H200.
-  const bool known = is_hopper ? family == "h100" || family == "h200" : family == "b300";
+  const bool known = is_hopper ? family == "h100" || family == "h200"
+                               : family == "b300" || (recipe.four_bits && family == "gb300");
   std::string note;
   if (!known) {
     note = not_measured(

@@ -115,6 +115,8 @@ SETTINGS = {
     "--microbatches": ("4", PLAIN),
     "--microbatch-size": ("2", GPT),
     "--calibration": (CALIBRATION, GPT),
+    "--software": ("megatron-2021", GPT),
+    "--cuda-graphs": ("full", GPT),
     "--steps": ("3", PLAIN),
     "--partition": ("0,1-3,4-5,6-7", PLAIN),
     "--weights": ("stash", PLAIN + ["--schedule", "pipedream_2bw"]),
@@ -257,6 +259,8 @@ ELSEWHERE = {
 # model:gpt2@h100,seq=256. Those of links and of ranks need a cluster.
 TRANSFORMER = "transformer@h100,layers=4,hidden=512,heads=8,seq=256"
 EXPERTS = TRANSFORMER + ",experts=4,topk=2"
+DISPATCH = TRANSFORMER + ",experts=16,topk=4,dispatch=deepep"
+DISPATCHED = ["--cluster", "h100x8*2", "--devices", "16", "--dp", "16", "--ep", "16"]
 LANGUAGE = {
     "layers": ("4", "gpt2@h100", []), "hidden": ("1536", "gpt2@h100", []),
     "heads": ("4", "gpt2@h100", []), "kv_heads": ("2", TRANSFORMER, []),
@@ -278,6 +282,11 @@ LANGUAGE = {
     "dropout": ("yes", TRANSFORMER, []), "alignment": ("yes", TRANSFORMER + ",vocab=1000,ffn=1000", []),
     "graphs": ("full", "gpt2@h100", []), "software": ("megatron-2021", "gpt2@h100", []),
     "expert_floor": ("1ms", EXPERTS + ",dtype=fp8", []),
+    "capacity": ("0.5", EXPERTS, []), "expert_padding": ("64", EXPERTS, []),
+    "main_gradients": ("bf16", EXPERTS, []), "loss": ("fused", TRANSFORMER, []), "mtp": ("1", TRANSFORMER, []),
+    "dispatch": ("deepep", DISPATCH.replace(",dispatch=deepep", ""), DISPATCHED),
+    "dispatch_bits": ("8", DISPATCH, DISPATCHED),
+    "expert_groups": ("4", DISPATCH, DISPATCHED), "topk_groups": ("1", DISPATCH + ",expert_groups=4", DISPATCHED),
     "imbalance": ("2", EXPERTS, ["--cluster", "h100x8", "--dp", "2", "--ep", "2"]),
     "tp_overlap": ("0.5", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--tp", "2", "--sequence-parallel"]),
     "cp_exchange": ("ring", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--cp", "2"]),

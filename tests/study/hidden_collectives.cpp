@@ -138,8 +138,16 @@ TEST_CASE("a collective hides its share under products, and no more than these t
   const auto stage_of = [](double hidden, Time forward, Time backward) {
     Case asked = case_of("1f1b", ports(8), degrees_of(2, 1, 4));
     for (Layer& layer : asked.model.layers) {
-      layer.collectives = {{CollectiveKind::all_reduce, Dimension::tensor, megabyte, 2, 2, 0,
-                            hidden, forward, backward}};
+      layer.collectives = {{CollectiveKind::all_reduce,
+                            Dimension::tensor,
+                            megabyte,
+                            2,
+                            2,
+                            0,
+                            {},
+                            hidden,
+                            forward,
+                            backward}};
     }
     return study(asked);
   };

@@ -151,7 +151,8 @@ TEST_CASE("a recipe that a chip has no products for is refused, and one nobody m
   CHECK_FALSE(has(told("fp8", device_called("mi300x", false)), nobody));
   CHECK(has(told("fp8-delayed", device_called("h20", false)), nobody));
   CHECK(has(told("mxfp8", device_called("b200", true)), nobody));
-  CHECK(has(told("nvfp4", device_called("gb300", true)), nobody));
+  CHECK_FALSE(has(told("nvfp4", device_called("gb300", true)), nobody));
+  CHECK(has(told("nvfp4", device_called("gb200", true)), nobody));
   CHECK(has(told("fp8-block", device_called("b300", true)), nobody));
   CHECK(has(told("fp8-current", device_called("mi300x", false)), nobody));
 }

@@ -14,17 +14,18 @@
 namespace stageline::software_tests {
 namespace {
 
-Model priced(const std::string& options) {
+Model priced(const std::string& options, const std::string& name = "h100") {
   DeviceKind kind;
-  kind.name = "h100";
+  kind.name = name;
   kind.memory_bandwidth = {3'350'000'000'000};
   kind.peak = {{"bf16", 989.4e12}, {"fp8", 1978.9e12}};
-  return priced_model("model:transformer@h100,layers=2,hidden=1024,heads=8,seq=512" + options,
-                      {kind}, {}, {});
+  return priced_model(
+      "model:transformer@" + name + ",layers=2,hidden=1024,heads=8,seq=512" + options, {kind}, {},
+      {});
 }
 
-Model with_experts(const std::string& options) {
-  return priced(",experts=8,topk=2,expert_ffn=512" + options);
+Model with_experts(const std::string& options, const std::string& name = "h100") {
+  return priced(",experts=8,topk=2,expert_ffn=512" + options, name);
 }
 
 const Layer& block(const Model& model) { return model.layers[1]; }
@@ -62,6 +63,14 @@ TEST_CASE("software is its options, whatever the order, and an option goes befor
 TEST_CASE("what software sets for experts does not concern other models") {
   CHECK(says(with_experts(",software=megatron-bridge-2026.06"), "graphs=full"));
   CHECK(!says(priced(",software=megatron-bridge-2026.06"), "graphs="));
+}
+
+TEST_CASE("a dispatcher of the software is not taken to chips that it does not run on") {
+  const std::string options = ",ep=4,software=megatron-bridge-2026.02";
+  CHECK(says(with_experts(options), "dispatch=hybridep"));
+  CHECK(!says(with_experts(options, "a100"), "dispatch=hybridep"));
+  CHECK(with_experts(options, "a100").layers[1].collectives ==
+        with_experts(options + ",dispatch=nccl", "a100").layers[1].collectives);
 }
 
 TEST_CASE("software that there is not is refused with the nearest") {

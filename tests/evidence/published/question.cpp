@@ -347,10 +347,10 @@ TEST_CASE("products in FP8 are asked as such") {
     const char* precision;
   };
   for (const Words& one :
-       {Words{"MXFP8", "mxfp8", "mxfp8"}, Words{"FP8-MX", "mxfp8", "mxfp8"},
-        Words{"NVFP4", "nvfp4", "nvfp4"}, Words{"FP8-SC", "fp8-block", "fp8-block"},
-        Words{"FP8-DS", "fp8-delayed", "fp8-delayed"},
-        Words{"fp8 tensorwise", "fp8-current", "fp8-current"}, Words{"FP8", "fp8", "bf16"}}) {
+       {Words{"MXFP8", "mxfp8", "mixed"}, Words{"FP8-MX", "mxfp8", "mixed"},
+        Words{"NVFP4", "nvfp4", "mixed"}, Words{"FP8-SC", "fp8-block", "fp8-mixed"},
+        Words{"FP8-DS", "fp8-delayed", "fp8-mixed"},
+        Words{"fp8 tensorwise", "fp8-current", "fp8-mixed"}, Words{"FP8", "fp8", "fp8-mixed"}}) {
     CAPTURE(one.words);
     const SettingRequest setting = asked(one.words, "Megatron-Bridge").request.setting;
     CHECK(setting.trace.ends_with(std::string(",dtype=") + one.recipe));
