@@ -24,7 +24,8 @@ const FamilyMember* family_of(const Point& point);
 
 /// A family's model with the sizes that the row states, or a GPT of these sizes: layer norms, a
 /// dense MLP of 4·hidden, learned positions, biases; MosaicML's without biases, BLOOM's with
-/// alibi; with gated experts where its parameters as printed are nearer to those. A row without sizes whose model is not known has a config of 0 layers.
+/// alibi; with gated experts where its parameters as printed are nearer to those. A row without
+/// sizes whose model is not known has a config of 0 layers.
 TransformerConfig config_of(const Point& point, const PrintedSizes& printed);
 
 /// "llama3-70b,layers=12", "transformer,layers=22,hidden=2304,…": what priced_model() takes before

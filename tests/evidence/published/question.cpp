@@ -413,6 +413,7 @@ TEST_CASE("of Megatron-Bridge the recipe says what is recomputed, and the model'
                               {"hidden", ""},
                               {"heads", ""},
                               {"hardware", "DGX-B200"},
+                              {"where", "26.06 NeMo Container, Pre-Training Performance"},
                               {"precision", "FP8-MX"},
                               {"framework", "Megatron-Bridge"},
                               {"recompute", ""}});
@@ -421,10 +422,11 @@ TEST_CASE("of Megatron-Bridge the recipe says what is recomputed, and the model'
   const Question eight = asked({});
   CHECK(eight.why_not.empty());
   CHECK(eight.request.setting.trace.find(",mtp=1") != std::string::npos);
-  CHECK(eight.request.setting.trace.find(",loss=fused") != std::string::npos);
+  CHECK(eight.request.setting.trace.find(",software=megatron-bridge-2026.06,graphs=partial") !=
+        std::string::npos);
   CHECK(eight.request.setting.partition.ends_with("-63"));  // embedding, 61 blocks, module, head
   CHECK(print(eight.request.setting.recomputation) == "modules:mla_up_proj+mlp");
-  CHECK(assumes(eight, "as in the recipe of Megatron-Bridge"));
+  CHECK(assumes(eight, "modules:mla_up_proj+mlp, as its recipe has it"));
   const Question without = asked({{"model", "DeepSeekV3 (w/o MTP)"}, {"hardware", "DGX-GB200"}});
   CHECK(without.request.setting.trace.find(",mtp=") == std::string::npos);
   CHECK(print(without.request.setting.recomputation) == "modules:mla_up_proj");

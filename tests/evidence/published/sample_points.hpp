@@ -18,7 +18,7 @@ namespace stageline::test {
 inline std::string points_csv(const std::vector<std::map<std::string, std::string>>& rows) {
   const std::string header =
       "id,source,kind,model,layers,hidden,heads,kv_heads,ffn,vocab,seq,experts,"
-      "topk,hardware,gpus,gpus_per_node,network,framework,precision,tp,sp,pp,vp,cp,"
+      "topk,where,hardware,gpus,gpus_per_node,network,framework,precision,tp,sp,pp,vp,cp,"
       "ep,dp,zero,micro_batch,global_batch,schedule,recompute,step_time_s,"
       "tflops_per_gpu,tflops_kind,tokens_per_s_per_gpu,mfu_pct,memory_gib,split,note";
   std::vector<std::string> columns;
