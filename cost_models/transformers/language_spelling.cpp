@@ -370,6 +370,13 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
         fmt::format("software {}: {}, where nothing else is said", software_->name, of_software));
   }
   if (!rates.note.empty()) model.provenance.notes.push_back(rates.note);
+  for (const char* const key : {"expert_groups", "topk_groups"}) {
+    const bool given = std::find(given_.begin(), given_.end(), key) != given_.end();
+    if (!given || (!form.dispatcher.empty() && form.sharding.expert > 1)) continue;
+    model.provenance.notes.push_back(fmt::format(
+        "{} has no effect without a dispatcher that sends tokens by machine (dispatch) and --ep",
+        key));
+  }
   for (const GivenRate& given : rates_) {
     const bool by_curve = has_curve(form.attention);
     if ((given.constant->member == &KernelRates::attention_flash && by_curve) ||
