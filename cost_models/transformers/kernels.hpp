@@ -1,6 +1,7 @@
 // What a rank launches for one layer of a language model and one micro-batch: kernels with sizes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ enum class AttentionKernel : std::uint8_t { flash, plain, fa2, fa3, cudnn };
 /// What of a step is recorded as CUDA graphs, which the CPU starts at once: nothing; attention and
 /// the router; all.
 enum class CudaGraphs : std::uint8_t { none, partial, full };
+inline constexpr std::array all_cuda_graphs{CudaGraphs::none, CudaGraphs::partial,
+                                            CudaGraphs::full};
+/// "partial".
+std::string_view name(CudaGraphs graphs);
 
 /// How context-parallel ranks get the keys and values of the others: all before attention, or rank
 /// by rank beside attention to those that are there.

@@ -20,6 +20,7 @@
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/language_model.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/names.hpp"
 #include "sim/base/numbers.hpp"
 
 namespace stageline {
@@ -42,17 +43,6 @@ AttentionKernel attention_called(const std::string& text) {
   }
   throw UsageError(fmt::format("attention is one of {} (not \"{}\"{})", fmt::join(known, ", "),
                                text, did_you_mean(text, known)));
-}
-
-constexpr std::array<std::pair<std::string_view, CudaGraphs>, 3> graph_words = {
-    {{"none", CudaGraphs::none}, {"partial", CudaGraphs::partial}, {"full", CudaGraphs::full}}};
-
-CudaGraphs graphs_called(const std::string& text) {
-  for (const auto& [name, graphs] : graph_words) {
-    if (name == text) return graphs;
-  }
-  throw UsageError(fmt::format("graphs is one of none, partial, full (not \"{}\"{})", text,
-                               did_you_mean(text, {"none", "partial", "full"})));
 }
 
 double imbalance_of(const std::string& text) {
@@ -178,6 +168,18 @@ TakenRates rates_for(const DeviceKind& device, const Calibration* calibration) {
 }
 
 }  // namespace
+
+std::string_view name(CudaGraphs graphs) {
+  switch (graphs) {
+    case CudaGraphs::none:
+      return "none";
+    case CudaGraphs::partial:
+      return "partial";
+    case CudaGraphs::full:
+      return "full";
+  }
+  return "none";  // unreachable; g++ wants it
+}
 
 bool is_language_model(std::string_view name) {
   return is_config_file(name) || name == open_name || find_family(name) != nullptr;
@@ -315,7 +317,7 @@ bool LanguageSpelling::set(const std::string& key, const std::string& value) {
   } else if (key == "cp_exchange") {
     form_.context_exchange = context_exchange_called(value);
   } else if (key == "graphs") {
-    form_.graphs = graphs_called(value);
+    form_.graphs = one_of(all_cuda_graphs, value, "graphs");
   } else if (key == "loss") {
     form_.fused_loss = is_fused_loss(value);
   } else if (key == "mtp") {

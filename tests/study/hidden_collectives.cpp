@@ -10,6 +10,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
 #include "tests/study/uniform.hpp"
+#include "tools/study/figures/drop_spans.hpp"
 #include "tools/study/figures/notes.hpp"
 #include "tools/study/run/layout.hpp"
 #include "tools/study/study.hpp"
@@ -128,10 +129,14 @@ TEST_CASE("expert overlap says where no op exchanges tokens") {
     }
     std::string all;
     for (const std::string& note : setting_notes(asked)) all += note;
+    Outcome outcome = study(asked);
+    drop_spans(outcome);  // as the rows of a comparison
+    for (const std::string& note : stream_notes(asked, outcome)) all += note;
     return all;
   };
   CHECK(notes(false).find("overlap=experts hides nothing") != std::string::npos);
   CHECK(notes(true).find("overlap=experts hides nothing") == std::string::npos);
+  CHECK(notes(true).find("what two chains can at best") != std::string::npos);
 }
 
 TEST_CASE("a collective hides its share under products, and no more than these take") {

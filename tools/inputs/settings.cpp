@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cost_models/state_bytes.hpp"
+#include "cost_models/transformers/kernels.hpp"
 #include "sim/base/names.hpp"
 #include "tools/inputs/degrees.hpp"
 #include "tools/inputs/setting_values.hpp"
@@ -368,7 +369,10 @@ constexpr std::array rows{
             "what of a language model's step is recorded as CUDA graphs, for which the CPU need not issue "
             "kernels one by one: none, partial (attention and router) or full; default: as the software",
         .words = "none partial full",
-        .set = set_text<&SettingRequest::cuda_graphs>},
+        .set =
+            [](Value value, Asked asked) {
+              asked.cuda_graphs = name(one_of(all_cuda_graphs, value.text(), value.what));
+            }},
     SettingRow{
         .key = "slow",
         .group = Group::cluster,

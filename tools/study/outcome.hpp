@@ -80,6 +80,8 @@ struct Figures {
   bool is_apart = false;              // has W's apart from I's
   bool is_plain = false;              // for stash_gap(): no R, no copies, no overlapped pairs
   bool has_pairs = false;             // has overlapped pairs
+  bool pairs_hide = false;            // which may take less than their ops one after the other
+  bool pairs_derived = false;         // by what they exchange, and no share was asked for
   HostCopies copies{};                // where stashes are copied to
 };
 

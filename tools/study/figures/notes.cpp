@@ -128,8 +128,8 @@ bool host_is_asked(const Case& asked) {
 // How far to trust what pairs hide: Megatron-Core's overlap hid 36.6 % of the communication of
 // Qwen3-30B on 16 H100, and made its step 15 % shorter (measured, 2026).
 std::string pairs_note(const Outcome& outcome) {
-  const bool derived = !outcome.costs.pair_overlap && outcome.costs.pairs_hide();
-  if (!outcome.figures.has_pairs || !derived) return "";
+  const Figures& figures = outcome.figures;
+  if (!figures.has_pairs || !figures.pairs_derived || !figures.pairs_hide) return "";
   return fmt::format(
       "{}: overlapped pairs hide of the experts' exchange what two chains can at best; measured "
       "runs hide less (--pair-overlap states a share)",
@@ -155,7 +155,7 @@ std::vector<std::string> notes_on_no_effect(const Case& asked, const Outcome& ou
       {asked.cluster.pair_overlap.value_or(0) > 0, outcome.figures.has_pairs,
        "--pair-overlap has no effect where no ops run as overlapped pairs, which dualpipe, "
        "dualpipe_v and overlap=experts have"},
-      {overlaps_experts(asked) && !asked.cluster.pair_overlap, outcome.costs.pairs_hide(),
+      {overlaps_experts(asked) && !asked.cluster.pair_overlap, outcome.figures.pairs_hide,
        "overlap=experts hides nothing: no op exchanges tokens with experts of other devices (--ep)"},
       {offloads(asked.offloading), !copies || has_stashes(outcome),
        "--offload copies nothing: the stashes of the trace have no bytes"},

@@ -256,6 +256,8 @@ Figures figures_of(const Outcome& outcome) {
   figures.is_apart = any_op(outcome.program, [](Op op) { return op.kind == OpKind::weight_grad; });
   figures.is_plain = is_plain(outcome.program);
   figures.has_pairs = any_op(outcome.program, [](Op op) { return op.overlapped != 0; });
+  figures.pairs_hide = outcome.costs.pairs_hide();
+  figures.pairs_derived = !outcome.costs.pair_overlap;
   figures.copies = host_copies(outcome);
   return figures;
 }
