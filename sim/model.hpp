@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "sim/base/units.hpp"
@@ -47,7 +48,14 @@ struct TokenRouting {
   int chosen = 1;          // experts of a token, which are the rows that it has
   int groups = 1;          // equal ones of experts, of which a token's experts
   int chosen_groups = 1;   // are in so many (DeepSeek's node-limited routing); 1 of 1: in any
-  friend auto operator<=>(const TokenRouting&, const TokenRouting&) = default;
+  friend bool operator==(const TokenRouting&, const TokenRouting&) = default;
+  // libc++ 14, by which the playground is made, cannot compare texts by <=>.
+  friend bool operator<(const TokenRouting& one, const TokenRouting& other) {
+    const auto key = [](const TokenRouting& of) {
+      return std::tie(of.dispatcher, of.combine, of.chosen, of.groups, of.chosen_groups);
+    };
+    return key(one) < key(other);
+  }
 };
 
 /// A collective of a layer, for one micro-batch: blocking, part of F, I or W.
