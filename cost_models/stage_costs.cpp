@@ -1,6 +1,4 @@
 #include "cost_models/stage_costs.hpp"
-#include "cost_models/network/chips.hpp"
-#include "cost_models/network/dispatch.hpp"
 
 #include <fmt/core.h>
 
@@ -211,20 +209,6 @@ Time at_rate(Time time, Time bound_by_memory, Rates rates, std::size_t stage) {
                     scaled / 1e12, to_seconds(longest_input)));
   }
   return at_rates({time, bound_by_memory}, rates);
-}
-
-int multiprocessors(Generation generation) {
-  switch (generation) {
-    case Generation::volta:
-      return 80;
-    case Generation::ampere:
-      return 108;
-    case Generation::hopper:
-      return 132;
-    case Generation::blackwell:
-      return 148;
-  }
-  return 132;  // unreachable; g++ wants it
 }
 
 // The share of a device's multiprocessors that sending tokens to experts takes; 0 where no tokens

@@ -106,6 +106,20 @@ constexpr std::array line_table{
 
 }  // namespace
 
+int multiprocessors(Generation generation) {
+  switch (generation) {
+    case Generation::volta:
+      return 80;
+    case Generation::ampere:
+      return 108;
+    case Generation::hopper:
+      return 132;
+    case Generation::blackwell:
+      return 148;
+  }
+  return 132;  // unreachable; g++ wants it
+}
+
 std::span<const Chip> chips() { return known_chips; }
 
 const Chip* chip_of(std::string_view kind) {

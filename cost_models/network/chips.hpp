@@ -30,6 +30,10 @@ std::span<const Chip> chips();
 /// Null where the kind is none of chips(). "a100-40gb" is "a100".
 const Chip* chip_of(std::string_view kind);
 
+/// SMs of the generation's largest boards: V100 80, A100 108, H100 SXM5 132, B200 148 (data
+/// sheets).
+int multiprocessors(Generation generation);
+
 /// The bus bandwidth of a large ring over NVLink among that many ranks, in bytes a second; 0 where
 /// nothing was measured.
 double nvlink_ring_rate(const Chip& chip, CollectiveKind kind, int ranks);

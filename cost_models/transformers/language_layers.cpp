@@ -341,6 +341,7 @@ Layer block_layer(const LanguagePricing& given, std::int64_t block) {
     pricing.form.product_bytes = 0;
     pricing.product_peak = pricing.attention_peak;
     pricing.product_share = pricing.rates.gemm;
+    pricing.rates.expert_floor = 0;  // nothing is cast
   }
   const TransformerConfig& config = pricing.config;
   Layer layer;

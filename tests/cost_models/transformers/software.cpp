@@ -106,6 +106,7 @@ TEST_CASE("the GPU waits while experts of 8 bits are issued, unless graphs do it
   CHECK(forward(",expert_floor=1ms") - forward("") == doctest::Approx(8e-3));
   CHECK(forward(",expert_floor=1ms,graphs=full") == forward(",graphs=full"));
   CHECK(block(with_experts(",expert_floor=1ms")).forward == block(with_experts("")).forward);
+  CHECK(forward(",expert_floor=1ms,bf16_start=1") == forward(",bf16_start=1"));
 }
 
 }  // namespace stageline::software_tests

@@ -84,7 +84,7 @@ std::string rows_left_out(const std::vector<Row>& rows, const RankedRows& order,
 // The schedule with its recomputation, where several are compared.
 std::string cell_in_row(const FigureRow& figure, const FigureFacts& facts, const Row& row,
                         const ComparisonView& view) {
-  const std::string cell = cell_of(figure, facts);
+  std::string cell = cell_of(figure, facts);
   if (!view.recomputations || std::string_view(figure.column.title) != "schedule") return cell;
   return fmt::format("{} ({})", cell, own_of_row(row, {false, true}));
 }
