@@ -1,7 +1,7 @@
 // Kernels of a block's experts.
 //
-//   router ─► permute ─► (all-to-all) ─► sort ─► up ─► activation ─► down ─► sort ─► (all-to-all)
-//   ─► unpermute ─► add of the shared experts
+//   router ─► permute ─► (all-to-all) ─► sort ─► up ─► activation ─► down ─► bias ─► sort
+//   ─► (all-to-all) ─► unpermute ─► add of the shared experts
 //
 // A dispatcher takes tokens unsorted, and brings one copy of each: what is received is permuted,
 // and summed up by token before it is sent back.
@@ -20,6 +20,12 @@ namespace {
 
 // Softmax and choice: logits and probabilities, each read and written in fp32, backward as well.
 constexpr double routing_passes = 4;
+
+// The bias of the experts' output in fp32, as Megatron-Core adds it expert by expert, compiled or
+// not (NVIDIA/Megatron-LM, core/transformer/moe/experts.py, _apply_bias, read 2026-11-29). Forward
+// writes bias · probability, adds it, concatenates and casts: 28 bytes an element. Backward casts
+// twice, concatenates, and reduces two products: 40 bytes. Both in passes of 4 bytes.
+constexpr TensorPasses output_bias{7, 10};
 
 // A kernel that moves rows, whose backward moves them back.
 void add_moved(LayerKernels& passes, std::string_view name, double bytes) {
@@ -60,6 +66,10 @@ void add_experts(LayerKernels& passes, const TransformerConfig& config, const La
   if (sorts) add_moved(passes, "sort_received", sorted);
   add_mlp(passes, {"experts_up", "experts_activation", "experts_down"}, sizes, config.gated,
           experts.ffn, experts.padded_rows, traffic, experts.local);
+  if (config.mlp_bias) {
+    add_elementwise(passes, "experts_bias",
+                    single_bytes * experts.padded_rows * experts.local * sizes.hidden, output_bias);
+  }
   if (sorts) add_moved(passes, "sort_to_send", sorted);
   add_moved(passes, "unpermute", permuted);
   if (experts.shared_ffn > 0) add_shared(passes, config, sizes, experts, traffic);

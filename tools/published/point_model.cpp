@@ -79,6 +79,13 @@ TransformerConfig gpt_of(const Point& point, const PrintedSizes& printed) {
   config.seq = point.seq;
   config.source = point.source;
   if (config.experts) config.gated = are_gated(config, printed.parameters);
+  // Gated experts come with Mixtral's form: no biases, RMS norms, rotary places.
+  if (config.gated) {
+    config.query_key_value_bias = config.projection_bias = config.mlp_bias = false;
+    config.norm = NormKind::rms;
+    config.positions = Positions::rotary;
+    config.places = 0;
+  }
   return config;
 }
 

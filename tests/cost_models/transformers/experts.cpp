@@ -104,6 +104,17 @@ TEST_CASE("grouped products take what was measured on B200") {
         doctest::Approx(2672).epsilon(0.1));
 }
 
+TEST_CASE("a bias of the experts' output is added in fp32, expert by expert") {
+  const LanguageForm form = divided_form(1, 1);
+  TransformerConfig config = mixtral_config();
+  CHECK_FALSE(has(block_kernels(config, form, 0).forward, "experts_bias"));
+  config.mlp_bias = true;
+  const LayerKernels block = block_kernels(config, form, 0);
+  const double elements = 2.0 * 4096 * 4096;  // two experts a token
+  CHECK(called(block.forward, "experts_bias").bytes == 28 * elements);
+  CHECK(called(block.input_grad, "experts_bias").bytes == 40 * elements);
+}
+
 TEST_CASE("rows are permuted at half of the memory's bandwidth") {
   LanguageForm form = divided_form(1, 1);
   form.sharding.expert = 2;
