@@ -149,26 +149,31 @@ void check_shape(const std::string& name) {
                   name, shapes, did_you_mean(name, known)));
 }
 
-Model priced_language(const PricedHead& head, const Spec& words, const DeviceKind& kind,
-                      const Sharding& sharding, const LanguageInputs& inputs,
-                      const std::string& spec, int slices) {
-  LanguageSpelling spelling(head.name, inputs.config);
+// A language model as its spelling and the degrees of flags say.
+struct SpelledLanguage {
+  LanguageSpelling spelling;
   RooflineOptions options;
-  options.slices = slices;
+  Sharding spelled;  // degrees of the spelling alone
+};
+
+SpelledLanguage spelled_language(const PricedHead& head, const Spec& words,
+                                 const Sharding& sharding, const LanguageInputs& inputs,
+                                 const std::string& spec, int slices) {
+  SpelledLanguage language{LanguageSpelling(head.name, inputs.config), {}, {}};
+  LanguageSpelling& spelling = language.spelling;
+  language.options.slices = slices;
   for (const auto& [key, value] : words.options) {
     if (key == "software") spelling.take(key, value);
   }
   for (const auto& [key, value] : words.options) {
     if (key == "software") continue;
-    if (take_common(key, value, options) || spelling.take(key, value)) continue;
+    if (take_common(key, value, language.options) || spelling.take(key, value)) continue;
     refuse_option(head.name, key, LanguageSpelling::options());
   }
   spelling.complete_software();
-  const Sharding spelled = spelling.sharding();
+  language.spelled = spelling.sharding();
   unite(spelling.sharding(), sharding, spec);
-  Model model = spelling.priced(kind, options, inputs.calibration);
-  note_without_effect(spelled, sharding, model);
-  return model;
+  return language;
 }
 
 }  // namespace
@@ -180,7 +185,12 @@ Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds
   const bool is_language = is_language_model(head.name);
   if (!is_language) check_shape(head.name);  // before anything is said about its device
   const DeviceKind& kind = kind_called(head.device, head.name, kinds);
-  if (is_language) return priced_language(head, words, kind, sharding, language, spec, slices);
+  if (is_language) {
+    const SpelledLanguage spelled = spelled_language(head, words, sharding, language, spec, slices);
+    Model model = spelled.spelling.priced(kind, spelled.options, language.calibration);
+    note_without_effect(spelled.spelled, sharding, model);
+    return model;
+  }
   RooflineOptions options;
   options.slices = slices;
   ShapeOptions shape;
@@ -191,6 +201,18 @@ Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds
   Model model = roofline(model_shape(head.name, shape, form), kind, options);
   note_without_effect(spelled, sharding, model);
   return model;
+}
+
+std::vector<LayerKernelTimes> priced_kernels(const std::string& spec,
+                                             const std::vector<DeviceKind>& kinds,
+                                             const Sharding& sharding,
+                                             const LanguageInputs& language) {
+  const Spec words = parse_spec(without_prefix(spec));
+  const PricedHead head = split(words.head);
+  if (!is_language_model(head.name)) return {};
+  const DeviceKind& kind = kind_called(head.device, head.name, kinds);
+  const SpelledLanguage spelled = spelled_language(head, words, sharding, language, spec, 1);
+  return spelled.spelling.kernels(kind, spelled.options, language.calibration);
 }
 
 std::string config_file_of(const std::string& spec) {

@@ -29,21 +29,9 @@ double eight_norm(double x, double y) {
   return most * std::pow(std::pow(x / most, 8) + std::pow(y / most, 8), 1.0 / 8);
 }
 
-double seconds_of(const Kernel& kernel, const LanguagePricing& pricing) {
-  KernelRates rates = pricing.rates;
-  double peak = pricing.attention_peak;
+bool is_quantized_product(const Kernel& kernel, const LanguagePricing& pricing) {
   const bool product = kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::grouped;
-  if (product && pricing.quantized() && (!kernel.wide || pricing.head_and_router)) {
-    peak = pricing.product_peak;
-    rates.gemm = pricing.product_share;
-  }
-  if (kernel.kind == KernelKind::attention_flash && pricing.curves != nullptr) {
-    const AttentionCurves& curves = *pricing.curves;
-    rates.attention_flash =
-        rates.attention_kernel *
-        share_of(kernel.attention.backward ? curves.backward : curves.forward, kernel.attention);
-  }
-  return seconds(kernel, rates, peak, pricing.base.bytes_per_second, pricing.form.alignment);
+  return product && pricing.quantized() && (!kernel.wide || pricing.head_and_router);
 }
 
 // Sums over the passes of one layer, without launches and floor.
@@ -335,14 +323,35 @@ bool is_wide_block(const LanguagePricing& pricing, std::int64_t block) {
                                  block >= pricing.config.layers - pricing.form.wide_end);
 }
 
-Layer block_layer(const LanguagePricing& given, std::int64_t block) {
-  LanguagePricing pricing = given;
-  if (is_wide_block(pricing, block)) {
-    pricing.form.product_bytes = 0;
-    pricing.product_peak = pricing.attention_peak;
-    pricing.product_share = pricing.rates.gemm;
-    pricing.rates.expert_floor = 0;  // nothing is cast
+double peak_of_kernel(const Kernel& kernel, const LanguagePricing& pricing) {
+  return is_quantized_product(kernel, pricing) ? pricing.product_peak : pricing.attention_peak;
+}
+
+double seconds_of(const Kernel& kernel, const LanguagePricing& pricing) {
+  KernelRates rates = pricing.rates;
+  if (is_quantized_product(kernel, pricing)) rates.gemm = pricing.product_share;
+  if (kernel.kind == KernelKind::attention_flash && pricing.curves != nullptr) {
+    const AttentionCurves& curves = *pricing.curves;
+    rates.attention_flash =
+        rates.attention_kernel *
+        share_of(kernel.attention.backward ? curves.backward : curves.forward, kernel.attention);
   }
+  return seconds(kernel, rates, peak_of_kernel(kernel, pricing), pricing.base.bytes_per_second,
+                 pricing.form.alignment);
+}
+
+LanguagePricing pricing_of_block(const LanguagePricing& given, std::int64_t block) {
+  LanguagePricing pricing = given;
+  if (!is_wide_block(pricing, block)) return pricing;
+  pricing.form.product_bytes = 0;
+  pricing.product_peak = pricing.attention_peak;
+  pricing.product_share = pricing.rates.gemm;
+  pricing.rates.expert_floor = 0;  // nothing is cast
+  return pricing;
+}
+
+Layer block_layer(const LanguagePricing& given, std::int64_t block) {
+  const LanguagePricing pricing = pricing_of_block(given, block);
   const TransformerConfig& config = pricing.config;
   Layer layer;
   layer.name = fmt::format("block.{}", block);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cost_models/pricing.hpp"
+#include "cost_models/roofline.hpp"
 #include "cost_models/transformers/config.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/kernels.hpp"
@@ -39,6 +40,18 @@ struct LanguagePricing {
   double bytes(double elements) const { return form.element_bytes * elements; }
   double launch() const { return rates.kernel + base.overhead; }
 };
+
+/// Throws as language_model().
+LanguagePricing language_pricing(const TransformerConfig& config, LanguageForm form,
+                                 const DeviceKind& device, const RooflineOptions& options,
+                                 const KernelRates& rates);
+/// The same, of a block that stays in 16 bits though others are quantized its own.
+LanguagePricing pricing_of_block(const LanguagePricing& pricing, std::int64_t block);
+
+/// FLOPs a second of the data type that its products are in.
+double peak_of_kernel(const Kernel& kernel, const LanguagePricing& pricing);
+/// Without its launch.
+double seconds_of(const Kernel& kernel, const LanguagePricing& pricing);
 
 /// The optimizer's step on the embedding, with KernelRates::step.
 Layer embedding_layer(const LanguagePricing& pricing);

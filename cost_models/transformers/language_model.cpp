@@ -406,9 +406,12 @@ const AttentionCurves& curves_on(const DeviceKind& device, AttentionKernel kerne
       kernel == AttentionKernel::cudnn ? "Hopper and Blackwell" : "Hopper"));
 }
 
-LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageForm form,
-                                    const DeviceKind& device, const RooflineOptions& options,
-                                    const KernelRates& rates) {
+}  // namespace
+
+LanguagePricing language_pricing(const TransformerConfig& config, LanguageForm form,
+                                 const DeviceKind& device, const RooflineOptions& options,
+                                 const KernelRates& rates) {
+  check(config);
   if (form.seq == 0) form.seq = config.seq;
   form.sharding.sequence = form.sharding.sequence && form.sharding.tensor > 1;
   if (!form.sharding.folded()) form.sharding.expert_tensor = 0;
@@ -435,13 +438,10 @@ LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageFor
   return pricing;
 }
 
-}  // namespace
-
 Model language_model(const TransformerConfig& config, const LanguageForm& form,
                      const DeviceKind& device, const RooflineOptions& options,
                      const KernelRates& rates, const std::string& rates_source) {
-  check(config);
-  const LanguagePricing pricing = pricing_of_language(config, form, device, options, rates);
+  const LanguagePricing pricing = language_pricing(config, form, device, options, rates);
   Model model;
   model.name = config.name;
   model.batch = static_cast<int>(pricing.form.batch);

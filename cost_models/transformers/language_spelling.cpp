@@ -347,29 +347,41 @@ void LanguageSpelling::drop_foreign_dispatcher(const DeviceKind& device, Languag
   form.dispatcher.clear();
 }
 
+LanguageSpelling::Taken LanguageSpelling::taken(const DeviceKind& device,
+                                                const Calibration* calibration) const {
+  Taken taken{config_, form_, rates_for(device, calibration), of_software_};
+  if (open_ && form_.seq > 0) taken.config.seq = form_.seq;
+  taken.config = completed(std::move(taken.config));
+  // The open form's table of positions is as long as its sequences.
+  if (open_ && taken.config.positions == Positions::learned) {
+    taken.config.places = std::max(taken.config.places, form_.seq);
+  }
+  drop_foreign_dispatcher(device, taken.form, taken.of_software);
+  taken.form.fused = fused_.value_or(taken.form.attention != AttentionKernel::plain);
+  for (const GivenRate& given : rates_) {
+    taken.rates.rates.*given.constant->member = given.value;
+    taken.rates.source += fmt::format("; {} {}", given.constant->name,
+                                      given.of_software ? "of the software" : "as given");
+  }
+  return taken;
+}
+
+std::vector<LayerKernelTimes> LanguageSpelling::kernels(const DeviceKind& device,
+                                                        const RooflineOptions& options,
+                                                        const Calibration* calibration) const {
+  const Taken all = taken(device, calibration);
+  return language_kernels(all.config, all.form, device, options, all.rates.rates);
+}
+
 Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& options,
                                const Calibration* calibration) const {
-  TransformerConfig config = config_;
-  if (open_ && form_.seq > 0) config.seq = form_.seq;
-  config = completed(std::move(config));
-  // The open form's table of positions is as long as its sequences.
-  if (open_ && config.positions == Positions::learned) {
-    config.places = std::max(config.places, form_.seq);
-  }
-  LanguageForm form = form_;
-  std::string of_software = of_software_;
-  drop_foreign_dispatcher(device, form, of_software);
-  form.fused = fused_.value_or(form.attention != AttentionKernel::plain);
-  TakenRates rates = rates_for(device, calibration);
-  for (const GivenRate& given : rates_) {
-    rates.rates.*given.constant->member = given.value;
-    rates.source += fmt::format("; {} {}", given.constant->name,
-                                given.of_software ? "of the software" : "as given");
-  }
-  Model model = language_model(config, form, device, options, rates.rates, rates.source);
+  const Taken all = taken(device, calibration);
+  const LanguageForm& form = all.form;
+  const TakenRates& rates = all.rates;
+  Model model = language_model(all.config, form, device, options, rates.rates, rates.source);
   if (software_ != nullptr) {
-    model.provenance.notes.push_back(
-        fmt::format("software {}: {}, where nothing else is said", software_->name, of_software));
+    model.provenance.notes.push_back(fmt::format("software {}: {}, where nothing else is said",
+                                                 software_->name, all.of_software));
   }
   if (!rates.note.empty()) model.provenance.notes.push_back(rates.note);
   for (const char* const key : {"expert_groups", "topk_groups"}) {

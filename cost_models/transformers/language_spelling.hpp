@@ -11,6 +11,7 @@
 #include "cost_models/roofline.hpp"
 #include "cost_models/transformers/config.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
+#include "cost_models/transformers/kernel_times.hpp"
 #include "cost_models/transformers/kernels.hpp"
 #include "cost_models/transformers/software.hpp"
 
@@ -51,8 +52,19 @@ class LanguageSpelling {
   /// Throws as language_model(), and where the calibration is of another kind.
   Model priced(const DeviceKind& device, const RooflineOptions& options,
                const Calibration* calibration) const;
+  /// The kernels of the same. Throws as priced().
+  std::vector<LayerKernelTimes> kernels(const DeviceKind& device, const RooflineOptions& options,
+                                        const Calibration* calibration) const;
 
  private:
+  // What is priced on a device: the sizes, form and rates of the spelling and the device.
+  struct Taken {
+    TransformerConfig config;
+    LanguageForm form;
+    TakenRates rates;
+    std::string of_software;  // the options that it has set
+  };
+  Taken taken(const DeviceKind& device, const Calibration* calibration) const;
   bool set(const std::string& key, const std::string& value);
   void set_of_software(std::string_view options);
   void drop_foreign_dispatcher(const DeviceKind& device, LanguageForm& form,

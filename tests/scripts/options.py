@@ -229,6 +229,10 @@ COMMANDS = {
         "--program": (file_of("four.slp", run("program", *PLAIN, "--schedule", "gpipe",
                                               *SETTING_WORDS)[1]), [*PLAIN]),
         "--full": (None, MANY)}),
+    "explain": (SETTING_WORDS + ["--measured", "90ms"], {
+        **OUTPUT, "--measured": ("95ms", []), "--memory-measured": ("1GB", []),
+        "--program": (file_of("five.slp", run("program", *PLAIN, "--schedule", "gpipe",
+                                              *SETTING_WORDS)[1]), [*PLAIN])}),
     "bound": (SETTING_WORDS, OUTPUT),
     "optimal": (["--devices", "3", "--microbatches", "3"], {
         **OUTPUT, "--limit": ("1", []), "--goal": ("makespan", []), "--placement": ("v", []),

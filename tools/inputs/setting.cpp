@@ -348,6 +348,21 @@ void add_ranks(const SettingRequest& request, const Setting* alike, Setting& set
   }
 }
 
+TraceRequest trace_request(const SettingRequest& request, const Setting& setting) {
+  TraceRequest trace;
+  trace.text = request.trace;
+  trace.batch = request.microbatch_size;
+  trace.profile_batch = request.profile_batch;
+  trace.all_sizes = request.degrees_are_searched;
+  if (setting.cluster.fixed) trace.more_kinds = setting.cluster.fixed->kinds;
+  trace.sharding = {request.degrees.tensor, request.degrees.context, request.degrees.expert,
+                    request.sequence_parallel, request.degrees.expert_tensor};
+  trace.software = request.software;
+  trace.cuda_graphs = request.cuda_graphs;
+  trace.calibration = open_calibration(request.calibration);
+  return trace;
+}
+
 // The trace, cut where the request has a layout.
 Model opened_model(const SettingRequest& request, const TraceRequest& trace) {
   const auto open = [&] { return open_trace(trace); };
@@ -412,17 +427,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   setting.cluster = choose_cluster(cluster);
   setting.cluster.allocation = parse_placement(cluster.placement);
   add_notes_on_no_effect(request, setting);
-  TraceRequest trace;
-  trace.text = request.trace;
-  trace.batch = request.microbatch_size;
-  trace.profile_batch = request.profile_batch;
-  trace.all_sizes = request.degrees_are_searched;
-  if (setting.cluster.fixed) trace.more_kinds = setting.cluster.fixed->kinds;
-  trace.sharding = {request.degrees.tensor, request.degrees.context, request.degrees.expert,
-                    request.sequence_parallel, request.degrees.expert_tensor};
-  trace.software = request.software;
-  trace.cuda_graphs = request.cuda_graphs;
-  trace.calibration = open_calibration(request.calibration);
+  const TraceRequest trace = trace_request(request, setting);
   setting.model = model != nullptr ? *model : opened_model(request, trace);
   setting.slices = slices_of(request, trace);
   calibrate_links(request, trace.calibration ? &*trace.calibration : nullptr, setting);
@@ -460,6 +465,10 @@ Setting read_setting_of(const SettingRequest& request, const Model& model) {
 
 Setting read_setting_alike(const SettingRequest& request, const Setting& alike) {
   return opened(request, &alike, nullptr);
+}
+
+std::vector<LayerKernelTimes> kernels_of(const SettingRequest& request, const Setting& setting) {
+  return open_kernels(trace_request(request, setting));
 }
 
 Case make_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,

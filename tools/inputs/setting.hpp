@@ -22,6 +22,7 @@
 namespace stageline {
 
 class PricedSlices;
+struct LayerKernelTimes;  // cost_models/transformers/kernel_times.hpp
 
 /// A question as plain values. Traces, clusters and cuts may be files; nothing has been opened yet.
 struct SettingRequest {
@@ -84,6 +85,9 @@ struct Setting {
 
 /// Opens what the request names. Throws UsageError and TraceError.
 Setting read_setting(const SettingRequest& request);
+
+/// The kernels of the setting's model, of a micro-batch; empty where it is no language model.
+std::vector<LayerKernelTimes> kernels_of(const SettingRequest& request, const Setting& setting);
 
 /// One case of the setting, on that many devices, in the given order and with the cut as its name:
 /// searched_case() looks for those that the request wants searched.

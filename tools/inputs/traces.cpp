@@ -71,17 +71,28 @@ void check_software(const TraceRequest& request) {
                   software ? "software" : "cuda-graphs", request.text));
 }
 
-std::vector<Model> price(const std::string& text, const std::string&, const TraceRequest& request) {
-  std::vector<DeviceKind> kinds = request.more_kinds;
-  for (const DeviceKind& kind : known_kinds()) kinds.push_back(kind);
+// What a priced model is priced with.
+struct PricedInputs {
+  std::string spec;
+  std::vector<DeviceKind> kinds;
   LanguageInputs language;
+};
+
+PricedInputs priced_inputs(const std::string& text, const TraceRequest& request) {
+  PricedInputs inputs{with_software(text, request), request.more_kinds, {}};
+  for (const DeviceKind& kind : known_kinds()) inputs.kinds.push_back(kind);
   if (const std::string file = config_file_of(text); !file.empty()) {
-    language.config = read_text(file);
+    inputs.language.config = read_text(file);
   }
-  if (request.calibration) language.calibration = &*request.calibration;
-  const std::string spec = with_software(text, request);
-  std::vector<Model> models{priced_model(request.batch > 0 ? with_batch(spec, request.batch) : spec,
-                                         kinds, request.sharding, language, request.slices)};
+  if (request.calibration) inputs.language.calibration = &*request.calibration;
+  if (request.batch > 0) inputs.spec = with_batch(inputs.spec, request.batch);
+  return inputs;
+}
+
+std::vector<Model> price(const std::string& text, const std::string&, const TraceRequest& request) {
+  const PricedInputs inputs = priced_inputs(text, request);
+  std::vector<Model> models{
+      priced_model(inputs.spec, inputs.kinds, request.sharding, inputs.language, request.slices)};
   if (request.calibration) check_kind(*request.calibration, text);
   return models;
 }
@@ -262,6 +273,12 @@ Model open_trace(const TraceRequest& request) {
                   list, sizes.back().batch));
   }
   return std::move(sizes.back());
+}
+
+std::vector<LayerKernelTimes> open_kernels(const TraceRequest& request) {
+  if (!has_kernels(request.text)) return {};
+  const PricedInputs inputs = priced_inputs(request.text, request);
+  return priced_kernels(inputs.spec, inputs.kinds, request.sharding, inputs.language);
 }
 
 std::optional<Calibration> open_calibration(const std::string& file) {

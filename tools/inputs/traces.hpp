@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cost_models/transformers/kernel_rates.hpp"
+#include "cost_models/transformers/kernel_times.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
 
@@ -51,6 +52,10 @@ Model open_trace(const TraceRequest& request);
 
 /// All batch sizes that a file holds. A spelled cost model has one.
 std::vector<Model> open_trace_sizes(const TraceRequest& request);
+
+/// The kernels of a language model, of one micro-batch; empty where the trace is another one.
+/// Throws as open_trace().
+std::vector<LayerKernelTimes> open_kernels(const TraceRequest& request);
 
 /// The rates in a calibration file, or in the text of one from its brace on; none for an empty
 /// name. Throws UsageError and TraceError.

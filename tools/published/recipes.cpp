@@ -124,15 +124,15 @@ char letter_of(RecipePrecision precision) {
   return 'b';  // unreachable; g++ wants it
 }
 
-bool is_digit(char byte) { return std::isdigit(static_cast<unsigned char>(byte)) != 0; }
+bool is_a_digit(char byte) { return std::isdigit(static_cast<unsigned char>(byte)) != 0; }
 
 }  // namespace
 
 int container_of(const Point& point) {
   const std::string& where = point.where;
   const bool named = where.find("NeMo Container") != std::string::npos && where.size() > 5;
-  if (!named || !is_digit(where[0]) || !is_digit(where[1]) || where[2] != '.') return 0;
-  if (!is_digit(where[3]) || !is_digit(where[4])) return 0;
+  if (!named || !is_a_digit(where[0]) || !is_a_digit(where[1]) || where[2] != '.') return 0;
+  if (!is_a_digit(where[3]) || !is_a_digit(where[4])) return 0;
   return std::stoi(where.substr(0, 2) + where.substr(3, 2));
 }
 

@@ -20,18 +20,6 @@ double ratio_of(Time part, Time whole) {
   return whole > Time{} ? to_seconds(part) / to_seconds(whole) : 0;
 }
 
-// From one moment to another on a line of so many columns.
-std::string bar(Time from, Time to, Time whole, int columns) {
-  const auto at = [&](Time time) {
-    return std::clamp(static_cast<int>(std::lround(ratio_of(time, whole) * columns)), 0, columns);
-  };
-  const int begin = at(std::min(from, to));
-  const int end = std::max(at(std::max(from, to)), std::min(begin + 1, columns));
-  std::string text(static_cast<std::size_t>(begin), ' ');
-  for (int column = begin; column < end; ++column) text += "█";
-  return text;
-}
-
 Json causes_json(const TimeByCause& by) {
   Json causes = Json::array();
   for (std::size_t cause = 0; cause < by.size(); ++cause) {
@@ -44,6 +32,17 @@ Json causes_json(const TimeByCause& by) {
 
 }  // namespace
 
+std::string bar_between(Time from, Time to, Time whole, int columns) {
+  const auto at = [&](Time time) {
+    return std::clamp(static_cast<int>(std::lround(ratio_of(time, whole) * columns)), 0, columns);
+  };
+  const int begin = at(std::min(from, to));
+  const int end = std::max(at(std::max(from, to)), std::min(begin + 1, columns));
+  std::string text(static_cast<std::size_t>(begin), ' ');
+  for (int column = begin; column < end; ++column) text += "█";
+  return text;
+}
+
 std::string waterfall_table(const Waterfall& waterfall, int width) {
   const int columns = width == 0 ? most_bar : std::min(most_bar, width - beside_bar);
   std::vector<std::vector<std::string>> rows;
@@ -51,7 +50,8 @@ std::string waterfall_table(const Waterfall& waterfall, int width) {
     const Time time = to - from;
     rows.push_back({std::string(name), ends ? print(time) : signed_time(time),
                     percent(ratio_of(time, waterfall.step))});
-    if (columns >= least_bar_columns) rows.back().push_back(bar(from, to, waterfall.step, columns));
+    if (columns >= least_bar_columns)
+      rows.back().push_back(bar_between(from, to, waterfall.step, columns));
   };
   add("ideal", Time{}, waterfall.ideal, true);
   Time until = waterfall.ideal;

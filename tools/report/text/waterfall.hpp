@@ -10,6 +10,9 @@
 
 namespace stageline {
 
+/// A bar from one moment to another on a line of so many columns, which is `whole`.
+std::string bar_between(Time from, Time to, Time whole, int columns);
+
 /// A row a cause that takes time, each with a bar that begins where the one above ends, and one
 /// sentence. `width`: the most columns of a line; bars are left out where there is no room.
 std::string waterfall_table(const Waterfall& waterfall, int width);

@@ -1,0 +1,125 @@
+// Do the parts of a step add up, and is a cause found that was put in?
+#include "tools/answers/explained.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "sim/base/errors.hpp"
+#include "tools/answers/simulated.hpp"
+
+namespace stageline::explained_tests {
+namespace {
+
+ExplainQuestion dense() {
+  ExplainQuestion question;
+  question.setting.trace = "model:llama3-8b@h100,seq=4096";
+  question.setting.cluster.cluster = "h100x8*2";
+  question.setting.degrees.tensor = 4;
+  question.setting.degrees.data = 2;
+  question.setting.degrees.pipeline = 2;
+  question.setting.sequence_parallel = true;
+  question.setting.microbatches = 8;
+  return question;
+}
+
+MeasuredValue step_of(double seconds) { return {"", MeasuredUnit::step, seconds}; }
+
+double seconds_of(const SettingRequest& request) {
+  SimulationQuestion question;
+  question.setting = request;
+  return to_seconds(answer(question).outcome.step_time);
+}
+
+bool names(const Explanation& found, const std::string& cause) {
+  return std::any_of(found.suspects.begin(), found.suspects.end(),
+                     [&](const Suspect& one) { return one.name == cause; });
+}
+
+}  // namespace
+
+TEST_CASE("the parts of a step add up to the measured one, from the peak on") {
+  ExplainQuestion question = dense();
+  question.measured = {step_of(3)};
+  const Explanation found = answer(question);
+  Time sum{};
+  for (const StepPart& part : found.parts) sum += part.time;
+  CHECK(sum == from_seconds(3));
+  REQUIRE(found.rates.mfu);
+  CHECK(to_seconds(found.parts.front().time) ==
+        doctest::Approx(*found.rates.mfu * to_seconds(found.outcome.step_time)));
+  CHECK(found.parts.back().name == "not explained");
+  CHECK(found.parts.back().time == from_seconds(3) - found.outcome.step_time);
+}
+
+TEST_CASE("a step as predicted has no suspects") {
+  ExplainQuestion question = dense();
+  question.measured = {step_of(seconds_of(question.setting) * 1.03)};
+  CHECK(answer(question).suspects.empty());
+}
+
+TEST_CASE("a slow network that is put in is the first cause, with its strength") {
+  ExplainQuestion question = dense();
+  question.setting.degrees = {};
+  question.setting.degrees.data = 16;
+  question.setting.degrees.pipeline = 1;
+  question.setting.degrees.zero = Zero::weights;
+  question.setting.sequence_parallel = false;
+  question.setting.microbatches = 2;
+  SettingRequest slow = question.setting;
+  slow.slow = {{"network", 15}};
+  question.measured = {step_of(seconds_of(slow))};
+  const Explanation found = answer(question);
+  REQUIRE_FALSE(found.suspects.empty());
+  const Suspect& first = found.suspects.front();
+  CHECK(first.name == "slow network");
+  CHECK(first.strength == doctest::Approx(15).epsilon(0.15));
+  CHECK(to_seconds(first.step) == doctest::Approx(to_seconds(found.measured.step)).epsilon(0.03));
+  CHECK(first.flags.find("--slow network:1") == 0);
+}
+
+TEST_CASE("an ailment that is put in is found among the first three") {
+  const auto explained = [](const SettingRequest& changed) {
+    ExplainQuestion question = dense();
+    question.measured = {step_of(seconds_of(changed))};
+    return answer(question);
+  };
+  SettingRequest recomputing = dense().setting;
+  recomputing.recomputation = parse_recomputation("every:1", "--recompute");
+  CHECK(names(explained(recomputing), "recomputation"));
+  SettingRequest plain = dense().setting;
+  plain.trace += ",attention=plain";
+  CHECK(names(explained(plain), "attention is not fused"));
+}
+
+TEST_CASE("a measured value is read in its unit, and refused where it cannot be") {
+  const auto step = [](const std::string& text) {
+    ExplainQuestion question = dense();
+    question.measured = {parse_measured(text, "--measured")};
+    return answer(question).measured;
+  };
+  ExplainQuestion question = dense();
+  question.measured = {step_of(1)};
+  const Explanation found = answer(question);
+  const double predicted = to_seconds(found.outcome.step_time);
+  const double tokens = *found.rates.tokens_per_device_second;
+  CHECK(step("1500ms").step == from_seconds(1.5));
+  CHECK(to_seconds(step(std::to_string(tokens / 2) + "tok/s").step) ==
+        doctest::Approx(2 * predicted));
+  CHECK(to_seconds(step(std::to_string(tokens * 16 / 2) + " tok/s").step) ==
+        doctest::Approx(2 * predicted));
+  CHECK(step(std::to_string(tokens / 2) + "tok/s").notes.size() == 1);
+  CHECK(to_seconds(step(std::to_string(tokens / 2) + "tok/s/gpu").step) ==
+        doctest::Approx(2 * predicted));
+  CHECK(to_seconds(step(std::to_string(50 * *found.rates.mfu) + "%").step) ==
+        doctest::Approx(2 * predicted));
+  CHECK_THROWS_AS(parse_measured("5", "--measured"), UsageError);
+  CHECK_THROWS_AS(parse_measured("-5s", "--measured"), UsageError);
+  CHECK_THROWS_AS(parse_measured("5 parsecs", "--measured"), UsageError);
+  CHECK_THROWS_AS(step("5000TFLOP/s"), UsageError);
+  question.measured = {step_of(1), step_of(2)};
+  CHECK_THROWS_AS(answer(question), UsageError);
+}
+
+}  // namespace stageline::explained_tests

@@ -1,0 +1,64 @@
+// Why a run takes as long as it does: from the devices' peak to the step that was measured.
+//
+//   at the peak        ████                             the model's FLOPs
+//   products               ███                          below the peak
+//   …                         ████████                  by kind of kernel, by cause of idling
+//   not explained                     ████              measured less predicted
+//   measured           ███████████████████
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.hpp"
+#include "tools/answers/measured_step.hpp"
+#include "tools/answers/question.hpp"
+#include "tools/study/outcome.hpp"
+
+namespace stageline {
+
+struct ExplainQuestion : SettingQuestion {
+  std::vector<MeasuredValue> measured;   // at least one
+  std::optional<Bytes> memory_measured;  // peak of the fullest device
+};
+
+/// A part of the step, of all devices in the mean.
+struct StepPart {
+  std::string name;    // "products below the peak"
+  Time time{};         // below 0 where the step is longer without it, or shorter than predicted
+  std::string remedy;  // what makes it smaller; empty: nothing that can be asked for
+};
+
+/// A cause of what is not explained, as simulated.
+struct Suspect {
+  std::string name;   // "slow network"
+  std::string words;  // "the network between machines carries 1/4 of its rate"
+  std::string check;  // what would show it
+  std::string flags;  // how to ask for the same: "--slow network:4"
+  Time step{};        // predicted with it, of as many samples as the measured step
+  double strength = 0;
+};
+
+struct Explanation {
+  Setting setting;
+  Case asked;
+  Outcome outcome;
+  TrainingRates rates;
+  StepReading measured;
+  std::vector<StepPart> parts;    // they add up to the measured step, "not explained" the last
+  std::vector<Suspect> suspects;  // the likeliest first, at most 3; empty where little is left
+  std::optional<Bytes> memory_measured;
+  /// measured / predicted - 1.
+  double longer() const { return to_seconds(measured.step) / to_seconds(outcome.step_time) - 1; }
+};
+
+/// What is not explained and below that share of the prediction has no suspects: dense models on
+/// known software are predicted so well.
+inline constexpr double little = 0.05;
+
+/// Throws what opened_case(), study() and measured_step() throw, and UsageError for a trace that
+/// takes no time.
+Explanation answer(const ExplainQuestion& question);
+
+}  // namespace stageline

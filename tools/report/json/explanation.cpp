@@ -1,0 +1,40 @@
+#include "tools/report/text/explanation.hpp"
+#include "tools/base/json.hpp"
+
+namespace stageline {
+
+std::string explanation_json(const Explanation& found) {
+  Json result;
+  result["model"] = found.setting.model.name;
+  result["schedule"] = found.outcome.schedule;
+  result["devices"] = found.asked.device_count();
+  put_time(result, "predicted", found.outcome.step_time);
+  put_time(result, "measured", found.measured.step);
+  result["measured_read_as"] = found.measured.read_as;
+  result["longer"] = found.longer();
+  result["memory_measured_bytes"] =
+      found.memory_measured ? Json(found.memory_measured->count) : Json(nullptr);
+  Json parts = Json::array();
+  for (const StepPart& part : found.parts) {
+    Json row{{"part", part.name}};
+    put_time(row, "time", part.time);
+    row["remedy"] = part.remedy.empty() ? Json(nullptr) : Json(part.remedy);
+    parts.push_back(row);
+  }
+  result["parts"] = parts;
+  Json suspects = Json::array();
+  for (const Suspect& one : found.suspects) {
+    Json row{{"cause", one.name},
+             {"words", one.words},
+             {"check", one.check},
+             {"flags", one.flags},
+             {"strength", one.strength}};
+    put_time(row, "step", one.step);
+    suspects.push_back(row);
+  }
+  result["suspects"] = suspects;
+  result["notes"] = explanation_notes(found);
+  return result.text();
+}
+
+}  // namespace stageline
