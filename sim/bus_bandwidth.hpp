@@ -25,4 +25,21 @@ Time time_at_bus_bandwidth(CollectiveKind kind, int ranks, Bytes bytes, double b
 std::optional<double> meeting_size(const MeasuredCollective& before,
                                    const MeasuredCollective& next);
 
+/// What a size takes: setup + bytes / rate.
+struct MeasuredPace {
+  double setup = 0;  // seconds
+  double rate = 0;   // bytes a second of the full tensor a rank; 0: the size does not matter
+};
+
+/// By the single times of `measured`, of which there is at least one: what a measured size took,
+/// and between two of them what lies on the straight line between their logarithms. Setup and rate
+/// are those of the tangent, so that what shares a link slows down the part that moves alone; times
+/// that fall are all setup, and those that grow faster than the size have none. Outside of the
+/// sizes that were measured, what the nearest took above `alpha` grows with the size. bytes > 0.
+MeasuredPace measured_pace(const MeasuredCollective& measured, Bytes bytes);
+
+/// Single times where links carry `rate` times as much: what they are above the latency changes
+/// with it. The law stays. rate > 0.
+void scale_times(MeasuredCollective& measured, double rate);
+
 }  // namespace stageline

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "sim/base/errors.hpp"
@@ -131,97 +128,6 @@ AlphaBeta fit_alpha_beta(CollectiveKind kind, int ranks, std::span<const TimedSi
     fit.worst = times[i].bytes;
   }
   return fit;
-}
-
-namespace {
-
-struct Chord {
-  double alpha = 0;  // seconds
-  double slope = 0;  // seconds a byte
-
-  double seconds(double bytes) const { return alpha + slope * bytes; }
-};
-
-struct Knot {
-  double bytes = 0;
-  double seconds = 0;  // the geometric mean of the times of this size
-};
-
-// Empty where the line falls, or would take less than nothing at size 0.
-std::optional<Chord> chord_of(const Knot& from, const Knot& to) {
-  const double slope = (to.seconds - from.seconds) / (to.bytes - from.bytes);
-  const double alpha = from.seconds - slope * from.bytes;
-  if (!(slope > 0) || !(alpha >= 0)) return std::nullopt;
-  return Chord{alpha, slope};
-}
-
-std::vector<Knot> knots_of(std::span<const TimedSize> times) {
-  std::map<std::int64_t, std::pair<double, int>> logarithms;  // by size: their sum and number
-  for (const TimedSize& one : times) {
-    auto& [sum, count] = logarithms[one.bytes.count];
-    sum += std::log(to_seconds(one.time));
-    ++count;
-  }
-  std::vector<Knot> knots;
-  for (const auto& [bytes, logs] : logarithms) {
-    knots.push_back({static_cast<double>(bytes), std::exp(logs.first / logs.second)});
-  }
-  return knots;
-}
-
-// The end of the longest line from a knot that is near all between; else of the nearest line.
-std::optional<std::size_t> end_of_line(const std::vector<Knot>& knots, std::size_t from,
-                                       double line_error) {
-  std::optional<std::size_t> best;
-  double least = 0;
-  for (std::size_t to = from + 1; to < knots.size(); ++to) {
-    const std::optional<Chord> chord = chord_of(knots[from], knots[to]);
-    if (!chord) continue;
-    double worst = 0;
-    for (std::size_t at = from + 1; at < to; ++at) {
-      worst = std::max(worst, std::abs(chord->seconds(knots[at].bytes) / knots[at].seconds - 1));
-    }
-    if (best && worst > line_error && worst >= least) continue;
-    best = to;
-    least = std::max(worst, line_error);
-  }
-  return best;
-}
-
-}  // namespace
-
-MeasuredLines fit_lines(CollectiveKind kind, int ranks, std::span<const TimedSize> times,
-                        double law_error, double line_error) {
-  const AlphaBeta law = fit_alpha_beta(kind, ranks, times);
-  MeasuredLines result{
-      {{Bytes{}, law.alpha, law.bandwidth}}, law.mean_error, law.worst_error, law.worst};
-  if (law.worst_error <= law_error) return result;
-  const std::vector<Knot> knots = knots_of(times);
-  std::vector<Chord> chords;
-  std::vector<MeasuredLines::Line> lines;
-  for (std::size_t from = 0; from + 1 < knots.size();) {
-    const std::optional<std::size_t> to = end_of_line(knots, from, line_error);
-    if (!to) break;  // the last line goes on
-    const Chord chord = *chord_of(knots[from], knots[*to]);
-    const double bus = bus_factor(kind, ranks) / chord.slope;
-    lines.push_back({Bytes{chords.empty() ? 0 : std::llround(knots[from].bytes)},
-                     from_seconds(chord.alpha), Bandwidth{std::llround(bus)}});
-    chords.push_back(chord);
-    from = *to;
-  }
-  if (lines.empty()) return result;
-  MeasuredLines found{std::move(lines), 0, 0, Bytes{}};
-  for (const TimedSize& one : times) {
-    const auto bytes = static_cast<double>(one.bytes.count);
-    std::size_t at = 0;
-    while (at + 1 < chords.size() && found.lines[at + 1].from <= one.bytes) ++at;
-    const double error = std::abs(chords[at].seconds(bytes) / to_seconds(one.time) - 1);
-    found.mean_error += error / static_cast<double>(times.size());
-    if (error <= found.worst_error) continue;
-    found.worst_error = error;
-    found.worst = one.bytes;
-  }
-  return found.worst_error < law.worst_error ? found : result;
 }
 
 }  // namespace stageline

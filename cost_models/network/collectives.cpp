@@ -151,6 +151,17 @@ const MeasuredCollective* line_for(const Cluster& cluster, const MeasuredCollect
   return own;
 }
 
+// By the single times of the group, else by its line for the size.
+MeasuredPace pace_of(const Cluster& cluster, const MeasuredCollective& first, Bytes bytes) {
+  if (!first.times.empty() && bytes.count > 0) return measured_pace(first, bytes);
+  const MeasuredCollective& own = *line_for(cluster, first, bytes);
+  const double rate =
+      own.bandwidth.is_unlimited()
+          ? 0
+          : static_cast<double>(own.bandwidth.bytes_per_second) / bus_factor(own.kind, own.ranks);
+  return {to_seconds(own.alpha), rate};
+}
+
 // By tier: the share of a link's stated rate that large collectives reach.
 std::array<double, tiers> shares_reached(const GroupShape& shape, CollectiveKind kind) {
   std::array<double, tiers> shares{1, 1, 1, 1};
@@ -253,11 +264,9 @@ CollectivePlan Collectives::plan(const Collective& collective) {
   Time setup = best.pace.setup;
   const auto* const first = by_dispatcher ? nullptr : measured(collective.kind, found);
   if (first != nullptr) {
-    const MeasuredCollective* const own = line_for(cluster_, *first, collective.bytes);
-    setup = own->alpha;
-    rate = own->bandwidth.is_unlimited() ? unbounded
-                                         : static_cast<double>(own->bandwidth.bytes_per_second) /
-                                               bus_factor(collective.kind, found.shape().ranks());
+    const MeasuredPace own = pace_of(cluster_, *first, collective.bytes);
+    setup = from_seconds(own.setup);
+    rate = own.rate > 0 ? own.rate : unbounded;
     // It was measured of one group.
     Prepared& alone = prepared({found.ranks.front()}, {}, {});
     const Use& one = use(*best.algorithm, collective, alone);

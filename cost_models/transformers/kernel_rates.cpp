@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/bus_bandwidth.hpp"
 #include "sim/measured_collective.hpp"
 
 namespace stageline {
@@ -229,8 +230,9 @@ Cluster calibrated(Cluster cluster, const KernelRates& rates) {
   }
   // What was measured on the cluster goes before its links: within one machine, and among several.
   for (MeasuredCollective& measured : cluster.collectives) {
-    measured.bandwidth =
-        times(measured.bandwidth, measured.machines == 1 ? rates.nvlink : rates.network);
+    const double rate = measured.machines == 1 ? rates.nvlink : rates.network;
+    measured.bandwidth = times(measured.bandwidth, rate);
+    scale_times(measured, rate);
   }
   return cluster;
 }

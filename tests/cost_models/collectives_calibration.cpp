@@ -1,4 +1,5 @@
 // α and β from measured times, and plans that use them.
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -65,60 +66,50 @@ std::vector<TimedSize> two_protocols() {
   return times;
 }
 
-TEST_CASE("one law is kept where it is near, and lines follow a protocol that changes") {
-  const auto noisy = law(CollectiveKind::all_reduce, 8, 86e-6, 228.2e9, {1.05, 0.96, 1.02, 0.95});
-  const MeasuredLines one = fit_lines(CollectiveKind::all_reduce, 8, noisy);
-  REQUIRE(one.lines.size() == 1);
-  CHECK(one.lines[0].alpha == fit_alpha_beta(CollectiveKind::all_reduce, 8, noisy).alpha);
-  CHECK(one.worst_error < 0.1);
-
-  const std::vector<TimedSize> times = two_protocols();
-  CHECK(fit_alpha_beta(CollectiveKind::all_reduce, 8, times).worst_error > 0.2);
-  const MeasuredLines lines = fit_lines(CollectiveKind::all_reduce, 8, times);
-  CHECK(lines.lines.size() == 3);  // before the jump, across it, behind it
-  CHECK(lines.worst_error < 0.05);
-  CHECK(lines.mean_error < 0.01);
-  CHECK(lines.lines[0].from == Bytes{});
-  CHECK(lines.lines[2].from == Bytes{8 * mebi});
-  CHECK(static_cast<double>(lines.lines[2].bandwidth.bytes_per_second) ==
-        doctest::Approx(250e9).epsilon(1e-6));
-
-  // As a cluster has them, they price each measured size, and those beyond.
+// As a cluster has it.
+double priced(const MeasuredCollective& measured, Bytes bytes) {
   Cluster cluster = cluster_of({1, 8, "h100"});
-  for (const MeasuredLines::Line& line : lines.lines) {
-    cluster.collectives.push_back(
-        {CollectiveKind::all_reduce, 8, 1, line.alpha, line.bandwidth, "a log"});
-  }
+  cluster.collectives.push_back(measured);
   Routes routes(cluster);
   Collectives collectives(cluster, routes);
-  const auto seconds = [&](Bytes bytes) {
-    const Collective asked{CollectiveKind::all_reduce, bytes, {test::ranks_to(8)}};
-    return to_seconds(alone(collectives.plan(asked).costs));
-  };
-  for (const TimedSize& one : times) {
-    CAPTURE(one.bytes.count);
-    CHECK(seconds(one.bytes) == doctest::Approx(to_seconds(one.time)).epsilon(0.05));
-  }
-  const Bytes beyond{std::int64_t{1} << 34};
-  CHECK(seconds(beyond) ==
-        doctest::Approx(100e-6 + 1.75 * static_cast<double>(beyond.count) / 250e9).epsilon(1e-3));
+  const Collective asked{measured.kind, bytes, {test::ranks_to(8)}};
+  return to_seconds(alone(collectives.plan(asked).costs));
 }
 
-TEST_CASE("times that fall with the size, or several of one size, make no line of their own") {
+TEST_CASE("each measured size takes what was measured, and those between lie between") {
   std::vector<TimedSize> times = two_protocols();
-  for (std::size_t i = 0; i < 12; ++i)
-    times[i].time = from_seconds((31e-6) - 1e-8 * static_cast<double>(i));
-  const std::size_t once = times.size();
-  for (std::size_t i = 0; i < once; ++i) times.push_back(times[i]);
-  times.push_back(
-      {Bytes{std::int64_t{1} << 33}, from_seconds(29e-3)});  // no slower than half of it
-  const MeasuredLines lines = fit_lines(CollectiveKind::all_reduce, 8, times);
-  for (std::size_t i = 0; i < lines.lines.size(); ++i) {
-    CHECK(lines.lines[i].alpha >= Time{});
-    CHECK(lines.lines[i].bandwidth.bytes_per_second > 0);
-    if (i > 0) CHECK(lines.lines[i].from > lines.lines[i - 1].from);
+  times[3].time = times[2].time - parse_time("300ns");  // small sizes are noise
+  times[20].time += times[20].time / 10;
+  const AlphaBeta law = fit_alpha_beta(CollectiveKind::all_reduce, 8, times);
+  MeasuredCollective measured{CollectiveKind::all_reduce, 8, 1, law.alpha, law.bandwidth, "a log"};
+  CHECK(law.worst_error > 0.2);
+  for (const TimedSize& one : times) measured.times.push_back({one.bytes, one.time});
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    CAPTURE(times[i].bytes.count);
+    CHECK(priced(measured, times[i].bytes) ==
+          doctest::Approx(to_seconds(times[i].time)).epsilon(1e-6));
+    if (i == 0) continue;
+    const Bytes between{times[i - 1].bytes.count * 3 / 2};
+    const double lower = std::log(to_seconds(times[i - 1].time));
+    const double upper = std::log(to_seconds(times[i].time));
+    CHECK(std::log(priced(measured, between)) ==
+          doctest::Approx(lower + (upper - lower) * std::log2(1.5)).epsilon(1e-6));
   }
-  CHECK(lines.worst == Bytes{std::int64_t{1} << 33});
+  // Beyond, what the last size took above the latency grows with the size.
+  const double last = to_seconds(times.back().time);
+  const double alpha = to_seconds(law.alpha);
+  CHECK(priced(measured, times.back().bytes * 4) ==
+        doctest::Approx(alpha + 4 * (last - alpha)).epsilon(1e-6));
+  CHECK(priced(measured, Bytes{1}) < to_seconds(times.front().time) * 1.001);
+}
+
+TEST_CASE("single times change with the links' rate by what they are above the latency") {
+  MeasuredCollective measured{CollectiveKind::all_reduce, 8, 1, parse_time("10us"),
+                              parse_bandwidth("100GB/s"), ""};
+  measured.times = {{Bytes{1000}, parse_time("9us")}, {Bytes{1'000'000}, parse_time("30us")}};
+  scale_times(measured, 0.5);
+  CHECK(measured.times[0].time == parse_time("9us"));
+  CHECK(measured.times[1].time == parse_time("50us"));
 }
 
 TEST_CASE("a fit to noisy times is within the noise, and says how far off it is") {

@@ -3,9 +3,14 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "sim/bus_bandwidth.hpp"
 #include "tests/traces/support.hpp"
 #include "traces/json/parts.hpp"
 #include "traces/native/measured_collectives.hpp"
@@ -17,7 +22,7 @@ std::string log_text() { return source_text("tests/traces/nccl/all_reduce_a100x8
 
 std::vector<NcclTestsRun> read(const std::string& text,
                                std::optional<CollectiveKind> kind = std::nullopt) {
-  return read_nccl_tests(text, "a.log", kind);
+  return read_nccl_tests(text, "a.log", kind).runs;
 }
 
 TraceError refused(const std::string& text) {
@@ -131,20 +136,171 @@ TEST_CASE("an old log is of the collective in its command, or of --kind") {
                  "2 ranks"));
 }
 
-TEST_CASE("a run of another test is refused, whatever stands before it") {
-  std::string text = log_text();
+std::string with_test(std::string text, const std::string& test) {
   for (std::size_t at = text.find("all_reduce_perf"); at != std::string::npos;
-       at = text.find("all_reduce_perf")) {
-    text.replace(at, 15, "gather_perf");
+       at = text.find("all_reduce_perf", at + test.size())) {
+    text.replace(at, 15, test);
   }
+  return text;
+}
+
+TEST_CASE("a run of another test is no collective, whatever stands before it") {
+  const std::string text = with_test(log_text(), "gather_perf");
   for (const char* const before :
        {"", "Linking build/all_gather_perf.o > build/all_gather_perf\n"}) {
-    const TraceError gather = refused(before + text);
-    CHECK(contains(gather.what(), "the run is of gather_perf, which no cluster file has"));
+    const NcclTestsLog log = read_nccl_tests(before + text, "a.log");
+    CHECK(log.runs.empty());
+    REQUIRE(log.others.size() == 1);
+    CHECK(log.others[0].test == "gather_perf");
+    CHECK(log.others[0].run.ranks == 8);
   }
-  CHECK(contains(refused(old_log("$ ./build/sendrecv_perf -g 2\n")).what(), "is of sendrecv_perf"));
+  const NcclTestsLog suite =
+      read_nccl_tests(log_text() + with_test(log_text(), "sendrecv_perf"), "a.log");
+  CHECK(suite.runs.size() == 1);
+  REQUIRE(suite.others.size() == 1);
+  CHECK(suite.others[0].test == "sendrecv_perf");
+  CHECK(suite.others[0].run.rows.size() == 6);
   // A title is the log's own word.
   CHECK(read("make all_gather_perf\n" + log_text())[0].kind == CollectiveKind::all_reduce);
+}
+
+// Each line behind a label.
+std::string labelled(const std::string& label, const std::string& text) {
+  std::string result;
+  std::string line;
+  std::istringstream lines(text);
+  while (std::getline(lines, line)) result += label + line + "\n";
+  return result;
+}
+
+TEST_CASE("labels of launchers before each line are no part of it") {
+  const std::vector<NcclTestsRun> plain = read(log_text());
+  for (const char* const label :
+       {"0: ", " 0: ", "12: ", "[pod/all-reduce-0] ", "[pod/job-0-0-x7k2p/nccl] ",
+        "[1,0]<stdout>:", "[prterun-node0-4100@1,0]<stdout>: ", "[1,0][node0:4100]<stdout>:",
+        "2026-02-03T04:05:06.789Z ", "worker-1  | ", "[pod/a/b] 2026-02-03T04:05:06Z "}) {
+    CAPTURE(label);
+    const std::vector<NcclTestsRun> runs = read(labelled(label, log_text()));
+    REQUIRE(runs.size() == 1);
+    CHECK(runs[0].ranks == 8);
+    CHECK(runs[0].version == plain[0].version);
+    REQUIRE(runs[0].rows.size() == plain[0].rows.size());
+    CHECK(runs[0].rows[5].time == plain[0].rows[5].time);
+  }
+}
+
+TEST_CASE("columns of -T and of each iteration stand behind the times, and RCCL says its version") {
+  std::string stamped;
+  std::string each;
+  std::string line;
+  std::istringstream lines(log_text());
+  while (std::getline(lines, line)) {
+    const bool header = line.starts_with("#       size");
+    const bool row = line.starts_with("  ");
+    stamped += line + (header ? "   timestamp" : row ? "  2026-02-03 04:05:06" : "") + "\n";
+    const std::string columns = header ? " i_min i_max i_p99 i_cv%" : row ? " 1.0 9.0 8.0 0.5" : "";
+    const std::size_t half = header ? line.rfind("     time")
+                             : row  ? line.size() - 30
+                                    : line.size();
+    each += line.substr(0, half) + columns + line.substr(half) + columns + "\n";
+  }
+  for (const std::string& text : {stamped, each}) {
+    const std::vector<NcclTestsRun> runs = read(text);
+    REQUIRE(runs[0].rows.size() == 6);
+    CHECK(runs[0].rows[5].time == parse_time("8194.7us"));
+  }
+  const std::string rccl =
+      replaced(log_text(), "NCCL version 2.27.3+cuda12.9", "RCCL version : 2.22.3-HEAD:51f5c30");
+  CHECK(read(rccl)[0].version == "RCCL version : 2.22.3-HEAD:51f5c30");
+}
+
+// What -J writes, of 2 processes with 4 ranks each.
+std::string json_text_of(const std::string& test, const std::string& device) {
+  return R"({"version": 2, "args": ["./build/)" + test + R"(", "-J", "o.json"], "env": ["A=b"],
+    "nccl_version": 22703, "config": {"nthreads": 1, "ngpus": 4, "devices": [
+      {"rank": 0, "group": 0, "pid": 1, "hostname": "a", "device": 0, "device_info": "NVIDIA H100"},
+      {"rank": 4, "group": 0, "pid": 2, "hostname": "b", "device": 0, "device_info": "NVIDIA H100"}]},
+    "results": [
+      {"size": 1000000, "count": 250000, "out_of_place": {)" +
+         device + R"(": 50.0, "alg_bw": 20.0, "bus_bw": 35.0, "nwrong": null},
+       "in_place": {"time": 49.0, "alg_bw": 20.4, "bus_bw": 35.7, "nwrong": null}}],
+    "out_of_bounds": {"count": 0, "okay": "true"}})";
+}
+
+TEST_CASE("what -J writes is a run, its ranks those of all processes") {
+  const std::string text = json_text_of("all_reduce_perf", "\"time");
+  const std::vector<NcclTestsRun> runs = read(text);
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0].kind == CollectiveKind::all_reduce);
+  CHECK(runs[0].ranks == 8);
+  CHECK(runs[0].machines == 2);
+  CHECK(runs[0].device == "NVIDIA H100");
+  CHECK(runs[0].version == "NCCL version 2.27.3");
+  REQUIRE(runs[0].rows.size() == 1);
+  CHECK(runs[0].rows[0].time == parse_time("50us"));
+  CHECK(read_nccl_tests(json_text_of("sendrecv_perf", "\"time"), "a.json").others.size() == 1);
+  CHECK(contains(refused(replaced(text, "null", "3")).what(), "were wrong"));
+  CHECK(contains(refused(replaced(text, "\"ngpus\": 4", "\"ngpus\": 8")).what(),
+                 "which all_reduce among 16 ranks (2 processes of 8) has not"));
+  CHECK(contains(refused(json_text_of("all_reduce_perf", "\"cpu_time")).what(), "without -C"));
+  CHECK(contains(refused(replaced(text, "20.0, ", "21.0, ")).what(), "size over time is 20.000"));
+  CHECK(contains(refused("{\"collectives\": []}").what(), "it is no output of nccl-tests"));
+}
+
+// Logs as people bring them, with what is right for each: cases/files/README.md.
+std::optional<std::string> case_text(const std::string& name) {
+  const char* const data = std::getenv("STAGELINE_DATA");
+  if (data == nullptr) return {};
+  return file_text(std::filesystem::path(data) / "cases/files" / name);
+}
+
+TEST_CASE("logs as people bring them are read as they are meant") {
+  struct Case {
+    const char* file;
+    int ranks;
+    int machines;
+    std::size_t rows;
+  };
+  for (const Case& one : {Case{"nccl_elided_ranks.log", 16, 2, 11},
+                          {"nccl_labels.log", 16, 2, 11},
+                          {"nccl_timestamps.log", 16, 2, 11},
+                          {"nccl_out.json", 8, 1, 5},
+                          {"nccl_suite.log", 16, 2, 11},
+                          {"nccl_knee.log", 8, 1, 30}}) {
+    const std::optional<std::string> text = case_text(one.file);
+    if (!text) {
+      MESSAGE("skipped: STAGELINE_DATA holds no cases/files/", one.file);
+      continue;
+    }
+    CAPTURE(one.file);
+    const NcclTestsLog log = read_nccl_tests(*text, one.file);
+    REQUIRE(log.runs.size() == 1);
+    CHECK(log.runs[0].kind == CollectiveKind::all_reduce);
+    CHECK(log.runs[0].ranks == one.ranks);
+    CHECK(log.runs[0].machines == one.machines);
+    CHECK(log.runs[0].rows.size() == one.rows);
+  }
+  if (const std::optional<std::string> knee = case_text("nccl_knee.log")) {
+    const NcclTestsRun run = read_nccl_tests(*knee, "nccl_knee.log").runs.at(0);
+    MeasuredCollective measured;
+    measured.alpha = parse_time("33us");
+    for (const NcclTestsRow& row : run.rows) measured.times.push_back({row.bytes, row.time});
+    for (const auto& [bytes, seconds] :
+         {std::pair(std::int64_t{16} << 20, 217e-6), std::pair(std::int64_t{1} << 30, 6.87e-3),
+          std::pair(std::int64_t{1} << 32, 26.93e-3)}) {
+      const MeasuredPace pace = measured_pace(measured, Bytes{bytes});
+      CHECK(pace.setup + static_cast<double>(bytes) / pace.rate ==
+            doctest::Approx(seconds).epsilon(1e-9));
+    }
+  }
+  for (const char* const file : {"nccl_sendrecv.log", "nccl_suite.log"}) {
+    const std::optional<std::string> text = case_text(file);
+    if (!text) continue;
+    const NcclTestsLog log = read_nccl_tests(*text, file);
+    REQUIRE(log.others.size() == 1);
+    CHECK(log.others[0].test == "sendrecv_perf");
+    CHECK(log.others[0].run.rows.back().time == parse_time("1550us"));
+  }
 }
 
 TEST_CASE("a log that is cut off is refused wherever it ends") {
@@ -263,8 +419,10 @@ TEST_CASE("measured collectives survive being written and read") {
   const MeasuredCollective gather{
       CollectiveKind::all_gather, 16,         2, parse_time("40.000123us"),
       Bandwidth{45'000'000'001},  "a \"log\""};
+  MeasuredCollective timed = gather;
+  timed.times = {{Bytes{8}, parse_time("40us")}, {Bytes{1 << 20}, parse_time("61.000001us")}};
   for (const MeasuredCollective& measured :
-       {gather, MeasuredCollective{CollectiveKind::all_reduce, 8, 1, {}, {}, ""}}) {
+       {gather, timed, MeasuredCollective{CollectiveKind::all_reduce, 8, 1, {}, {}, ""}}) {
     const std::string text = measured_collective_texts({measured}).front();
     CHECK(read_entries({text}) == std::vector<MeasuredCollective>{measured});
   }
@@ -275,6 +433,14 @@ TEST_CASE("measured collectives survive being written and read") {
                                    "bandwidth": "1GB/s"})"),
                  "a collective is one of all_reduce, reduce_scatter, all_gather, all_to_all, "
                  "broadcast, not \"reduce\""));
+  const std::string text = measured_collective_texts({timed}).front();
+  CHECK(contains(refused_entry(replaced(text, "1048576B", "8B")),
+                 "at /times/1/0: sizes are above 0"));
+  CHECK(contains(refused_entry(replaced(text, "\"8B\", ", "")), "at /times/0: it is the pair"));
+  CHECK(contains(std::string(trace_error_of([&] {
+                               read_entries({text, text});
+                             }).what()),
+                 "single times"));
   CHECK(contains(refused_entry(R"({"kind": "broadcast", "ranks": 8, "machines": 9,
                                    "alpha": "1us", "bandwidth": "1GB/s"})"),
                  "/machines"));

@@ -57,6 +57,11 @@ void check_lines(const JsonNode& node, const std::vector<MeasuredCollective>& co
     }
     return;
   }
+  if (!before->times.empty() || !next.times.empty()) {
+    node.refuse(fmt::format(
+        "{} is there already, and single times (\"times\") hold for all sizes; keep one of both",
+        of_ranks));
+  }
   if (!from) {
     node.refuse(
         fmt::format("{} is there already; keep one of both, or give the size \"from\" which "
@@ -82,10 +87,41 @@ void check_lines(const JsonNode& node, const std::vector<MeasuredCollective>& co
   }
 }
 
+// Pairs of a size and a time, by ascending sizes.
+void read_times(const JsonNode& node, MeasuredCollective& measured) {
+  const std::optional<JsonNode> times = node.find("times");
+  if (!times) return;
+  for (const JsonNode& pair : times->items()) {
+    const std::vector<JsonNode> parts = pair.items();
+    if (parts.size() != 2) {
+      pair.refuse(R"(it is the pair of a size and a time, such as ["1MB", "44us"])");
+    }
+    const Bytes bytes =
+        parts[0].kind() == JsonKind::number ? parts[0].bytes() : quantity(parts[0], parse_bytes);
+    const Time time = quantity(parts[1], parse_time);
+    const bool ascending = measured.times.empty() || measured.times.back().bytes < bytes;
+    if (bytes <= Bytes{} || !ascending) {
+      parts[0].refuse("sizes are above 0, and each is larger than the one before it");
+    }
+    if (time <= Time{}) parts[1].refuse("a time is above 0");
+    measured.times.push_back({bytes, time});
+  }
+  if (measured.times.empty()) times->refuse("there is no time; leave \"times\" out");
+}
+
+std::string times_text(const std::vector<MeasuredTime>& times) {
+  if (times.empty()) return "";
+  std::vector<std::string> pairs;
+  for (const MeasuredTime& one : times) {
+    pairs.push_back(fmt::format(R"(["{}B", "{}ps"])", one.bytes.count, one.time.count()));
+  }
+  return fmt::format(", \"times\": [{}]", fmt::join(pairs, ", "));
+}
+
 }  // namespace
 
 void read_measured_collective(const JsonNode& node, std::vector<MeasuredCollective>& collectives) {
-  node.check_keys({"kind", "ranks", "alpha", "bandwidth"}, {"machines", "from", "source"});
+  node.check_keys({"kind", "ranks", "alpha", "bandwidth"}, {"machines", "from", "times", "source"});
   MeasuredCollective measured;
   const JsonNode kind = node.at("kind");
   const auto found = find_named(all_collective_kinds, kind.text());
@@ -102,6 +138,7 @@ void read_measured_collective(const JsonNode& node, std::vector<MeasuredCollecti
   measured.alpha = quantity(node.at("alpha"), parse_time);
   measured.bandwidth = quantity(node.at("bandwidth"), parse_bandwidth);
   measured.source = node.text_or_empty("source");
+  read_times(node, measured);
   check_lines(node, collectives, measured);
   collectives.push_back(std::move(measured));
 }
@@ -117,12 +154,13 @@ std::vector<std::string> measured_collective_texts(
     const MeasuredCollective* const before = line_before(earlier, one);
     const std::optional<double> from =
         before != nullptr ? meeting_size(*before, one) : std::nullopt;
-    texts.push_back(fmt::format(
-        R"({{"kind": "{}", "ranks": {},{}{} "alpha": "{}ps", "bandwidth": "{}"{}}})",
-        name(one.kind), one.ranks,
-        one.machines == 1 ? "" : fmt::format(" \"machines\": {},", one.machines),
-        from ? fmt::format(" \"from\": \"{}B\",", std::llround(*from)) : "", one.alpha.count(),
-        bandwidth, one.source.empty() ? "" : ", \"source\": " + json_text(one.source)));
+    texts.push_back(
+        fmt::format(R"({{"kind": "{}", "ranks": {},{}{} "alpha": "{}ps", "bandwidth": "{}"{}{}}})",
+                    name(one.kind), one.ranks,
+                    one.machines == 1 ? "" : fmt::format(" \"machines\": {},", one.machines),
+                    from ? fmt::format(" \"from\": \"{}B\",", std::llround(*from)) : "",
+                    one.alpha.count(), bandwidth, times_text(one.times),
+                    one.source.empty() ? "" : ", \"source\": " + json_text(one.source)));
     earlier.push_back(one);
   }
   return texts;

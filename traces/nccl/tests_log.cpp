@@ -1,4 +1,5 @@
-// Reads the output of nccl-tests (NVIDIA/nccl-tests, src/common.cu), from 2.0 to 2.18.
+// Reads the output of nccl-tests (NVIDIA/nccl-tests, src/common.cu), from 2.0 to 2.18, and of
+// rccl-tests, which prints the same.
 #include "traces/nccl/tests_log.hpp"
 
 #include <fmt/format.h>
@@ -19,9 +20,8 @@
 namespace stageline {
 namespace {
 
-// What a program of nccl-tests measures; nothing: no collective of a cluster.
-using Test = std::pair<std::string_view, std::optional<CollectiveKind>>;
-constexpr std::array<Test, 10> tests{{
+using Test = NcclTest;
+constexpr std::array<Test, 12> tests{{
     {"all_reduce_perf", CollectiveKind::all_reduce},
     {"reduce_scatter_perf", CollectiveKind::reduce_scatter},
     {"all_gather_perf", CollectiveKind::all_gather},
@@ -32,24 +32,9 @@ constexpr std::array<Test, 10> tests{{
     {"scatter_perf", std::nullopt},
     {"sendrecv_perf", std::nullopt},
     {"hypercube_perf", std::nullopt},
+    {"alltoallv_perf", std::nullopt},
+    {"all_reduce_bias_perf", std::nullopt},
 }};
-
-// The test that a line names, as a word of a path: "./build/all_reduce_perf -b 8"; or null.
-const Test* test_in(std::string_view line) {
-  constexpr std::string_view end = "_perf";
-  for (std::size_t at = line.find(end); at != std::string_view::npos; at = line.find(end, at + 1)) {
-    std::size_t begin = at;
-    while (begin > 0 &&
-           (line[begin - 1] == '_' || (line[begin - 1] >= 'a' && line[begin - 1] <= 'z'))) {
-      --begin;
-    }
-    const std::string_view word = line.substr(begin, at + end.size() - begin);
-    for (const Test& test : tests) {
-      if (word == test.first) return &test;
-    }
-  }
-  return nullptr;
-}
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -64,11 +49,49 @@ std::vector<std::string_view> words_of(std::string_view line) {
   }
 }
 
-// Without mpirun's tag: "[1,0]<stdout>:# nThread 1 …".
-std::string_view without_tag(std::string_view line) {
-  constexpr std::string_view tag = "<stdout>:";
-  const std::size_t found = line.find(tag);
-  return line.substr(0, 1) == "[" && found < 24 ? line.substr(found + tag.size()) : line;
+std::string_view without_spaces(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
+}
+
+// Behind the label that a launcher puts before each line; the line itself where there is none.
+//
+//   mpirun --tag-output   [1,0]<stdout>:# nThread 1 …     mpirun --timestamp-output likewise
+//   srun --label           0: # nThread 1 …
+//   kubectl logs --prefix [pod/x/container] # nThread 1 …
+//   docker, kubectl       2026-02-03T04:05:06.7Z # nThread 1 …      name  | # nThread 1 …
+std::string_view without_label(std::string_view line) {
+  const std::string_view text = without_spaces(line);
+  if (text.empty()) return line;
+  const std::size_t end = std::min(text.find_first_of(" \t"), text.size());
+  const std::string_view word = text.substr(0, end);
+  if (text.front() == '[') {
+    const std::size_t close = text.find(']');
+    if (close == std::string_view::npos) return line;
+    std::string_view rest = text.substr(close + 1);
+    const std::size_t tag = rest.find(">:");
+    if (rest.substr(0, 4) == "<std" && tag < 64) return rest.substr(tag + 2);
+    if (rest.substr(0, 1) == ":") rest.remove_prefix(1);
+    return rest;
+  }
+  const std::string_view behind = text.substr(end);
+  if (word.size() > 1 && word.back() == ':' &&
+      parse_number<std::int64_t>(word.substr(0, word.size() - 1))) {
+    return behind;
+  }
+  if (word.size() > 18 && word[4] == '-' && word[10] == 'T' && word[13] == ':') return behind;
+  const std::string_view next = without_spaces(behind);
+  return next.substr(0, 2) == "| " ? next.substr(2) : line;
+}
+
+// A launcher's label may hold another one.
+std::string_view without_labels(std::string_view line) {
+  constexpr int most = 4;
+  for (int i = 0; i < most; ++i) {
+    const std::string_view rest = without_label(line);
+    if (rest.size() == line.size()) break;
+    line = rest;
+  }
+  return line;
 }
 
 bool starts_with(std::string_view text, std::string_view prefix) {
@@ -126,7 +149,7 @@ class LogReader {
 
   void read(std::string_view line);
   /// At the end of the text.
-  std::vector<NcclTestsRun> runs(std::optional<CollectiveKind> kind);
+  NcclTestsLog runs(std::optional<CollectiveKind> kind);
 
  private:
   [[noreturn]] void refuse(int line, const std::string& message) const {
@@ -164,9 +187,9 @@ void LogReader::refuse_cut() const {
 
 void LogReader::read(std::string_view line) {
   ++line_;
-  line = without_tag(line);
+  line = without_labels(line);
   const std::string_view comment = comment_of(line);
-  if (const Test* const test = test_in(line)) {
+  if (const Test* const test = nccl_test_in(line)) {
     const bool title = starts_with(comment, "Collective test starting");
     if (starts_with(comment, "Collective test concluded") && !open_ && !runs_.empty()) {
       runs_.back().test = test;
@@ -193,7 +216,7 @@ void LogReader::read_comment(std::string_view comment) {
   if (words.size() > 4 && words[0] == "size" && words[1] == "count") read_header(words);
   if (!open_) return;
   if (words.size() > 4 && words[0] == "Rank") add_rank(words);
-  if (starts_with(comment, "NCCL version ")) {
+  if (starts_with(comment, "NCCL version ") || starts_with(comment, "RCCL version ")) {
     open_->run.version = std::string(comment.substr(0, comment.find_last_not_of(" \r") + 1));
   }
   // "Out of bounds values : 0 OK"
@@ -275,6 +298,7 @@ void LogReader::read_header(const std::vector<std::string_view>& words) {
   }
   TableColumns columns;
   columns.count = words.size();
+  if (words.back() == "timestamp") ++columns.count;  // -T: a date and a time
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "#wrong") columns.wrong.push_back(i);
     if (columns.bus_bandwidth > 0) continue;  // of the columns in place
@@ -363,21 +387,18 @@ void LogReader::check_kind(const LoggedRun& logged) const {
   }
 }
 
-std::vector<NcclTestsRun> LogReader::runs(std::optional<CollectiveKind> kind) {
+NcclTestsLog LogReader::runs(std::optional<CollectiveKind> kind) {
   if (open_) refuse_cut();
   if (runs_.empty()) {
     throw TraceError(file_, "",
                      "it is no output of nccl-tests: there is no line \"# nThread …\"; give what "
                      "all_reduce_perf or its like printed");
   }
-  std::vector<NcclTestsRun> runs;
+  NcclTestsLog log;
   for (LoggedRun& logged : runs_) {
     if (logged.test != nullptr && !logged.test->second) {
-      refuse(
-          logged.begun,
-          fmt::format("the run is of {}, which no cluster file has; give runs of all_reduce_perf, "
-                      "reduce_scatter_perf, all_gather_perf, alltoall_perf or broadcast_perf",
-                      logged.test->first));
+      log.others.push_back({std::string(logged.test->first), std::move(logged.run)});
+      continue;
     }
     if (logged.test == nullptr && !kind) {
       refuse(logged.begun,
@@ -386,15 +407,32 @@ std::vector<NcclTestsRun> LogReader::runs(std::optional<CollectiveKind> kind) {
     }
     logged.run.kind = logged.test != nullptr ? *logged.test->second : *kind;
     check_kind(logged);
-    runs.push_back(std::move(logged.run));
+    log.runs.push_back(std::move(logged.run));
   }
-  return runs;
+  return log;
 }
 
 }  // namespace
 
-std::vector<NcclTestsRun> read_nccl_tests(const std::string& text, const std::string& file,
-                                          std::optional<CollectiveKind> kind) {
+const NcclTest* nccl_test_in(std::string_view line) {
+  constexpr std::string_view end = "_perf";
+  for (std::size_t at = line.find(end); at != std::string_view::npos; at = line.find(end, at + 1)) {
+    std::size_t begin = at;
+    while (begin > 0 &&
+           (line[begin - 1] == '_' || (line[begin - 1] >= 'a' && line[begin - 1] <= 'z'))) {
+      --begin;
+    }
+    const std::string_view word = line.substr(begin, at + end.size() - begin);
+    for (const Test& test : tests) {
+      if (word == test.first) return &test;
+    }
+  }
+  return nullptr;
+}
+
+NcclTestsLog read_nccl_tests(const std::string& text, const std::string& file,
+                             std::optional<CollectiveKind> kind) {
+  if (without_spaces(text).substr(0, 1) == "{") return read_nccl_tests_json(text, file, kind);
   LogReader reader(file);
   std::string_view rest = text;
   while (!rest.empty()) {

@@ -10,6 +10,7 @@
 
 #include "cost_models/network/ranked_cluster.hpp"
 #include "sim/base/index.hpp"
+#include "sim/bus_bandwidth.hpp"
 #include "sim/routes.hpp"
 
 namespace stageline {
@@ -66,6 +67,7 @@ bool slow_links(Cluster& cluster, const std::string& name, double factor) {
       const Tier of = one.machines == 1 ? Tier::nvlink : Tier::network;
       if (tier && of != *tier) continue;
       divide(one.bandwidth, factor);
+      scale_times(one, 1 / factor);
       any = true;
     }
     return any;
