@@ -66,13 +66,16 @@ struct KinetoRun {
   std::string accelerator;         // name of the first rank's accelerator; empty: none
   std::string date;                // date of the first op, ISO 8601
   std::vector<std::string> notes;  // omissions, shifts, cuts and assumptions, a sentence each
+  // The other ranks, where all are replicas: `program` and all else is that of the first.
+  std::vector<Timeline> replicas{};
 };
 
 /// Takes one profile per rank of one pipeline, in any order. Ops are the ranges that `names` says,
 /// or without it the first of these that a profile has: "PP:2F0" as torch.distributed.pipelining
 /// names them; "Forward 0" and "Backward 0" of its one-stage schedules; the names of a preset; the
 /// operators of autograd. Steps are separated by ProfilerStep#N, else by repeated ops or updates;
-/// those that are not complete on every rank are left out. Throws TraceError where a file is not
+/// those that are not complete on every rank are left out. Ranks without named stages that send no
+/// message and receive none, but reduce gradients, are replicas: one stage. Throws TraceError where a file is not
 /// such a profile, a range is unknown, two files are of one rank, a stage or an op of all steps is
 /// missing, or where no shift of the clocks sends every message forward in time.
 KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* names = nullptr);

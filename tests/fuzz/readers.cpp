@@ -42,6 +42,7 @@
 #include "tools/sweep/spec.hpp"
 #include "tools/sweep/table.hpp"
 #include "traces/gzip.hpp"
+#include "traces/kineto/layers.hpp"
 #include "traces/kineto/model.hpp"
 #include "traces/kineto/names.hpp"
 #include "traces/nccl/tests_log.hpp"
@@ -146,8 +147,19 @@ void check_timeline(const Timeline& timeline) {
   }
 }
 
+// Any profile may be of one device, with modules.
+void layers(const std::string& text) {
+  try {
+    const std::vector<Model> models{kineto_layers({file, text}, nullptr, "m", 0, file)};
+    hold(read_trace(write_trace(models), file) == models, "another trace");
+  } catch (const UsageError&) {
+    return;
+  }
+}
+
 // Profiles follow each other behind a line of "====".
 void kineto(const std::string& text) {
+  layers(text);
   std::vector<NamedText> profiles;
   for (std::size_t at = 0; profiles.size() < 4;) {
     constexpr std::string_view between = "\n====\n";

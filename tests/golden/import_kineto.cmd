@@ -1,5 +1,5 @@
 # A real profile of two ranks: its costs as a trace, and the program that ran, which runs again.
-cp ../traces/kineto/rank*.json.gz "$OUT"
+cp ../traces/kineto/rank*.json.gz ../traces/kineto/one_device/*.json.gz "$OUT"
 cd "$OUT"
 try() {
   echo "\$ stageline $*"
@@ -14,6 +14,14 @@ try compare mine.json --devices 2 --schedule gpipe,1f1b,pipedream --memory 8GB -
 try costs mine.json --quiet
 try draw mine.json --devices 2 --svg drawn.svg --quiet
 grep -c 'memory by device' drawn.svg
+# One device's profile as the layers of its model, which a plan cuts.
+try import kineto plain.json.gz --layers --batch 4 --out layers.json
+try simulate layers.json --devices 2 --link 10GB/s,5us --quiet
+try import kineto checkpoint.json.gz --layers --out again.json
+try import kineto checkpoint_reentrant.json.gz --layers --out - --quiet
+try import kineto plain.json.gz checkpoint.json.gz --layers
+try import kineto plain.json.gz --layers --idle
+try import kineto rank0.json.gz --layers
 try import kineto rank0.json.gz --program - --quiet
 try import kineto rank0.json.gz rank0.json.gz
 head -c 3000 rank1.json.gz > cut.json.gz

@@ -1,6 +1,10 @@
 // Do the times of a profile hold the work that was done: on accelerators of any kind, by operators
 // that autograd does not know, in ranges with several names, by several optimizers?
+#include <cstdlib>
+#include <filesystem>
+
 #include "tests/traces/kineto_runs.hpp"
+#include "traces/kineto/model.hpp"
 #include "traces/kineto/names.hpp"
 
 namespace stageline::kineto_work_tests {
@@ -61,6 +65,25 @@ TEST_CASE("device events of any category are kernels where they name the operato
     CHECK(length(run, "0F0") == 9 * ms);
     CHECK(length(run, "0B1") == 18 * ms);
   }
+}
+
+TEST_CASE(
+    "kernels without External id are of the range in which the call begins that launched them") {
+  const KinetoRun run = run_of(two_steps([&](auto& ranges, int step, std::int64_t start) {
+    add_passes(ranges, step, start, 3 * ms / 10, 3 * ms / 10);
+    const int id = 10 * step + 1;
+    ranges.push_back({"cudaLaunchKernel", start + ms / 10, start + ms / 9, "cuda_runtime", 1});
+    ranges.back().correlation = id;
+    ranges.push_back({"gemm", start + ms, start + 10 * ms, "kernel", 7});
+    ranges.back().correlation = id;
+    ranges.push_back({"hipLaunchKernel", start + ms / 2, start + ms / 2 + 9, "hip_runtime", 2});
+    ranges.back().correlation = id + 1;
+    ranges.push_back({"gemm", start + 11 * ms, start + 29 * ms, "privateuse1_kernels", 7});
+    ranges.back().correlation = id + 1;
+  }));
+  CHECK(run.source == RangeSource::gpu);
+  CHECK(length(run, "0F0") == 9 * ms);
+  CHECK(length(run, "0B1") == 18 * ms);
 }
 
 TEST_CASE("times of launches are called so, on an accelerator that records no kernels") {
@@ -189,6 +212,79 @@ TEST_CASE("several optimizers of one step are one update, their total") {
   // Updates inside of the backward are none of their own time.
   const KinetoRun apart = run_of(steps({{"Optimizer.step#SGD.step", 100'000, 200'000}, first}));
   CHECK(noted(apart, "2 Optimizer.step ranges in a step with ops between them and 1 stages"));
+}
+
+TEST_CASE("several micro-batches that one process accumulates are told apart") {
+  std::vector<Range> ranges;
+  for (int step = 0; step < 2; ++step) {
+    const std::int64_t start = ms + 50 * ms * step;
+    ranges.push_back({fmt::format("ProfilerStep#{}", step), start, start + 45 * ms});
+    for (int i = 0; i < 3; ++i) {
+      add_passes(ranges, 10 * step + i, start + 13 * ms * i, 4 * ms, 8 * ms);
+    }
+    ranges.push_back({"Optimizer.step#SGD.step", start + 42 * ms, start + 43 * ms});
+  }
+  const KinetoRun run = run_of(ranges);
+  CHECK(run.program.microbatches == 3);
+  CHECK(run.program.steps == 2);
+  for (const char* const op : {"0F0", "0F2", "0F5"}) CHECK(length(run, op) == 4 * ms);
+  for (const char* const op : {"0B0", "0B2", "0B5"}) CHECK(length(run, op) == 8 * ms);
+}
+
+TEST_CASE("a forward that runs again is a part of its backward, never a forward, and said") {
+  const KinetoRun run = run_of(two_steps([&](auto& ranges, int step, std::int64_t start) {
+    const int sequence = 10 * step;
+    ranges.push_back({"aten::linear", start, start + 4 * ms, "cpu_op", 1, 0, sequence});
+    const std::int64_t then = start + 5 * ms;
+    ranges.push_back({engine, then, then + 12 * ms, "cpu_op", 1, 0, sequence});
+    ranges.push_back({"aten::linear", then, then + 4 * ms, "cpu_op", 1, 0, sequence + 1});
+  }));
+  CHECK(run.program.microbatches == 1);
+  CHECK(length(run, "0F0") == 4 * ms);
+  CHECK(length(run, "0B1") == 12 * ms);
+  CHECK(profiles::noted(run, "forwards ran again inside of backwards (checkpointing; 8.000 ms"));
+}
+
+// Profiles as people bring them, with what is right for each: cases/files/README.md.
+std::optional<NamedText> case_file(const std::string& name) {
+  const char* const data = std::getenv("STAGELINE_DATA");
+  if (data == nullptr) return {};
+  std::optional<std::string> text = file_text(std::filesystem::path(data) / "cases/files" / name);
+  if (!text) return {};
+  return NamedText{name, std::move(*text)};
+}
+
+Layer only_layer(const std::vector<NamedText>& files) {
+  const Model model = kineto_model(read_kineto(files), "mine", 0, "a.json");
+  REQUIRE(model.layers.size() == 1);
+  return model.layers[0];
+}
+
+TEST_CASE("profiles as people bring them are read as they are meant, or refused") {
+  const auto rank0 = case_file("data_parallel.rank0.kineto.json");
+  const auto rank1 = case_file("data_parallel.rank1.kineto.json");
+  const auto optimizers = case_file("two_optimizers.kineto.json");
+  const auto other = case_file("other_accelerator.kineto.json");
+  const auto layerwise = case_file("layerwise_backward.kineto.json");
+  const auto twice = case_file("one_range_twice.kineto.json");
+  const auto names = case_file("one_range_twice.names.json");
+  if (!rank0 || !rank1 || !optimizers || !other || !layerwise || !twice || !names) {
+    MESSAGE("skipped: STAGELINE_DATA holds no cases/files/*.kineto.json");
+    return;
+  }
+  const Layer replica = only_layer({*rank0, *rank1});
+  CHECK(replica.forward == parse_time("4ms"));
+  CHECK(replica.backward == parse_time("8ms"));
+  CHECK(replica.update == parse_time("1ms"));
+  const Layer summed = only_layer({*optimizers});
+  CHECK(summed.forward == parse_time("4ms"));
+  CHECK(summed.update == parse_time("4ms"));
+  const Layer device = only_layer({*other});
+  CHECK(device.forward == parse_time("9ms"));
+  CHECK(device.backward == parse_time("18ms"));
+  CHECK(contains(error_of({*layerwise}).what(), "are not the passes of the model"));
+  CHECK(contains(trace_error_of([&] { read_range_names(names->text, names->file); }).what(),
+                 "its time would count twice"));
 }
 
 }  // namespace

@@ -23,8 +23,9 @@ struct Range {
   std::int64_t end = 0;
   std::string category = "user_annotation";
   int tid = 1;
-  int id = 0;         // External id; 0: none
-  int sequence = -1;  // Sequence number; -1: none
+  int id = 0;           // External id; 0: none
+  int sequence = -1;    // Sequence number; -1: none
+  int correlation = 0;  // 0: none
 };
 
 struct Form {
@@ -41,6 +42,9 @@ inline std::string arguments_of(const Range& range) {
   if (range.id != 0) list += fmt::format(R"("External id": {})", range.id);
   if (range.sequence >= 0) {
     list += fmt::format(R"({}"Sequence number": {})", list.empty() ? "" : ", ", range.sequence);
+  }
+  if (range.correlation != 0) {
+    list += fmt::format(R"({}"correlation": {})", list.empty() ? "" : ", ", range.correlation);
   }
   return list.empty() ? "" : fmt::format(R"(, "args": {{{}}})", list);
 }

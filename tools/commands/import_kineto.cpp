@@ -12,6 +12,7 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/inputs/recordings.hpp"
 #include "tools/report/text/measured_idle.hpp"
+#include "traces/kineto/layers.hpp"
 #include "traces/kineto/model.hpp"
 #include "traces/kineto/names.hpp"
 #include "traces/timelines.hpp"
@@ -29,6 +30,7 @@ struct KinetoFlags {
   std::string json;
   int batch = 0;
   bool idle = false;
+  bool layers = false;
   bool quiet = false;
 };
 
@@ -58,10 +60,32 @@ std::string check_outputs(const KinetoFlags& flags) {
   return flags.out.empty() && !other ? "-" : flags.out;
 }
 
+// One device's profile as the layers of its model.
+void import_layers(const KinetoFlags& flags, const RangeNames* names) {
+  if (flags.files.size() > 1) {
+    throw UsageError(fmt::format(
+        "--layers divides the profile of one device, and there are {}; give one of them",
+        flags.files.size()));
+  }
+  if (!flags.program.empty() || !flags.json.empty() || flags.idle) {
+    throw UsageError("--layers gives a trace of layers, which has no --program, --idle or --json");
+  }
+  const std::string source = std::filesystem::path(flags.files[0]).filename().string();
+  const std::vector<Model> models{
+      kineto_layers(read_content(flags.files[0]).named, names, flags.name, flags.batch, source)};
+  const bool to_stdout = flags.out.empty() || flags.out == "-";
+  write_file(to_stdout ? "-" : flags.out, write_trace(models));
+  if (to_stdout || flags.quiet) return;
+  show("wrote {}: {} layers, {} a micro-batch\n", flags.out, models[0].layers.size(),
+       print(forward_backward(models[0])));
+  for (const std::string& note : models[0].provenance.notes) print_wrapped("note: " + note + "\n");
+}
+
 void import_kineto(const KinetoFlags& flags) {
   const std::string out = check_outputs(flags);
   std::optional<RangeNames> names;
   if (!flags.names.empty()) names = names_of(flags.names);
+  if (flags.layers) return import_layers(flags, names ? &*names : nullptr);
   std::vector<NamedText> profiles;
   std::string source;
   for (const std::string& file : flags.files) {
@@ -106,6 +130,9 @@ void add_import_kineto(Flags command) {
   command.option("--names", flags->names,
                  "what ranges are by their names: torch, megatron, deepspeed, or a mapping file "
                  "(traces/README.md); default: whatever the profiles allow");
+  command.flag("--layers", flags->layers,
+               "divide the profile of one device into the layers of its model: by its modules "
+               "(with_stack=True), or by the ranges that --names calls layers");
   command.flag("--idle", flags->idle, "print the idle time of each rank by cause");
   command.option("--json", flags->json, "write it as JSON to a file, or - for stdout")
       .writes_file();
@@ -116,7 +143,8 @@ void add_import_kineto(Flags command) {
   command.footer(
       "Example:\n  stageline import kineto rank0.json.gz rank1.json.gz --out mine.json --program "
       "mine.slp\n  stageline simulate mine.json --program mine.slp\n"
-      "  stageline import kineto rank0.json.gz rank1.json.gz --idle");
+      "  stageline import kineto rank0.json.gz rank1.json.gz --idle\n"
+      "  stageline import kineto one_device.json.gz --layers --out layers.json");
   command.runs([flags] {
     import_kineto(*flags);
     return 0;

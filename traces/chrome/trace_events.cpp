@@ -141,6 +141,7 @@ class Scanner {
       const std::string& key = open_[3].key;
       if (key == "name") event_.label = text();
       if (key == "External id") event_.external_id = text();
+      if (key == "correlation") event_.correlation = text();
       if (key == "Sequence number") event_.sequence = text();
       if (key == "overlapped") event_.overlapped = text() == "true";
     } else if (!in_events_ || open_.size() == 1) {

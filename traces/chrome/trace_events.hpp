@@ -21,6 +21,7 @@ struct TraceEvent {
   std::string duration;     // dur, microseconds
   std::string label;        // args.name of metadata events
   std::string external_id;  // args["External id"]: joins a GPU range to its launch
+  std::string correlation;  // args["correlation"]: joins a kernel to the call that launched it
   std::string sequence;     // args["Sequence number"]: joins a backward op to its forward op
   bool overlapped = false;  // args.overlapped
 };

@@ -37,6 +37,7 @@ OpKind kind_of(RangeMeaning meaning) {
     case RangeMeaning::optimizer:
     case RangeMeaning::ignored:
     case RangeMeaning::interleaved:
+    case RangeMeaning::layer:
       return OpKind::update;
   }
   return OpKind::update;  // unreachable; g++ requires it
@@ -71,6 +72,7 @@ class Assembler {
                    : run_.has_kernels || rank_.traffic.accelerator() ? RangeSource::launches
                                                                      : RangeSource::cpu;
     rank_.reductions = run_.reductions;
+    rank_.recomputed = run_.recomputed;
     if (rank_.style != KinetoStyle::operators || rank_.source == RangeSource::launches) return;
     rank_.work = run_.work;
     rank_.other_work = run_.other_work;

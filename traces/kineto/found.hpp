@@ -41,6 +41,7 @@ struct FoundRun {
   // range. That of operators is filled in where ranges were found by them.
   std::int64_t work = 0;
   std::int64_t other_work = 0;
+  std::int64_t recomputed = 0;  // time of operators of forwards that ran again inside of backwards
   std::int64_t reductions = 0;  // time of collectives behind the last kernels of their ranges
 };
 

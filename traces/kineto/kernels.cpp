@@ -1,8 +1,10 @@
 // Times ranges by the kernels that their operators launched.
 //
 //   CPU   |F          |             |B          |      a kernel has the External id of the operator
-//          |linear||relu|             |linear|         that launched it, and the operator begins
-//   GPU         |gemm| |relu|               |gemm|     inside a range
+//          |linear||relu|             |linear|         that launched it, or the correlation of the
+//   GPU         |gemm| |relu|               |gemm|     call that did (PyTorch 1.12 to 2.0), and
+//   that
+//                                                      begins inside a range
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -16,6 +18,7 @@ namespace {
 
 struct Kernel {
   std::string launched_by;  // External id
+  std::string correlation;
   KinetoStretch time;
   bool of_nccl = false;
   bool message = false;
@@ -36,6 +39,7 @@ bool is_message(RangeMeaning meaning) {
     case RangeMeaning::optimizer:
     case RangeMeaning::ignored:
     case RangeMeaning::interleaved:
+    case RangeMeaning::layer:
       return false;
   }
   return false;  // unreachable; g++ requires it
@@ -50,11 +54,11 @@ class KernelReader {
     std::int64_t work = 0;
     std::int64_t other_work = 0;
     for (const Kernel& kernel : kernels_) {
-      const auto at = range_of_.find(kernel.launched_by);
+      const auto at = range_of(kernel);
       const bool collective = kernel.of_nccl && !kernel.message;
-      if (at != range_of_.end() && !collective) join(kernel, at->second);
+      if (at && !collective) join(kernel, *at);
       if (kernel.of_nccl) continue;
-      (at == range_of_.end() ? other_work : work) += kernel.time.end - kernel.time.start;
+      (at ? work : other_work) += kernel.time.end - kernel.time.start;
     }
     if (!run_.timed_on_gpu) return;
     run_.work = work;
@@ -69,22 +73,40 @@ class KernelReader {
   }
 
  private:
+  // By the operator that launched it, or else by the call.
+  std::optional<std::size_t> range_of(const Kernel& kernel) const {
+    const auto by_operator = range_of_.find(kernel.launched_by);
+    if (by_operator != range_of_.end()) return by_operator->second;
+    const auto by_call = range_of_call_.find(kernel.correlation);
+    if (by_call != range_of_call_.end()) return by_call->second;
+    return {};
+  }
+
   void look_at(const TraceEvent& event) {
     if (event.phase != "X") return;
     const bool kernel = is_on_device(event);
-    if (!kernel && (event.category != "cpu_op" || event.external_id.empty())) return;
+    const bool call = is_launcher(event) && !event.correlation.empty();
+    if (!kernel && !call && (event.category != "cpu_op" || event.external_id.empty())) return;
     std::int64_t start = times_.start(event);
     start += times_.counted_from(start);
     if (!kernel) {
       const std::size_t range = range_at(start);
-      if (range < run_.ranges.size()) range_of_.emplace(event.external_id, range);
+      if (range == run_.ranges.size()) return;
+      if (call) {
+        range_of_call_.emplace(event.correlation, range);
+      } else {
+        range_of_.emplace(event.external_id, range);
+      }
       return;
     }
     // ncclDevKernel_SendRecv, ncclKernel_SendRecv_RING_SIMPLE_… before NCCL 2.19
     const bool of_nccl = event.name.starts_with("nccl");
     const bool message = of_nccl && event.name.find("SendRecv") != std::string::npos;
-    kernels_.push_back(
-        {event.external_id, {start, start + times_.duration(event)}, of_nccl, message});
+    kernels_.push_back({event.external_id,
+                        event.correlation,
+                        {start, start + times_.duration(event)},
+                        of_nccl,
+                        message});
   }
 
   // The range inside of which the moment is; the number of ranges where there is none.
@@ -117,9 +139,9 @@ class KernelReader {
     std::map<std::size_t, std::int64_t> ends;  // by range: of its last collective
     for (const Kernel& kernel : kernels_) {
       if (!kernel.of_nccl || kernel.message) continue;
-      const auto at = range_of_.find(kernel.launched_by);
-      if (at == range_of_.end() || is_message(run_.ranges[at->second].meaning)) continue;
-      std::int64_t& end = ends.try_emplace(at->second, kernel.time.end).first->second;
+      const auto at = range_of(kernel);
+      if (!at || is_message(run_.ranges[*at].meaning)) continue;
+      std::int64_t& end = ends.try_emplace(*at, kernel.time.end).first->second;
       end = std::max(end, kernel.time.end);
     }
     for (const auto& [at, end] : ends) {
@@ -130,7 +152,8 @@ class KernelReader {
 
   const ProfileTimes& times_;
   FoundRun& run_;
-  std::unordered_map<std::string, std::size_t> range_of_;  // by External id of an operator
+  std::unordered_map<std::string, std::size_t> range_of_;       // by External id of an operator
+  std::unordered_map<std::string, std::size_t> range_of_call_;  // by correlation of a call
   std::vector<Kernel> kernels_;
 };
 

@@ -21,10 +21,20 @@ struct Measured {
 };
 
 std::map<std::pair<int, OpKind>, Measured> medians_of(const KinetoRun& run) {
-  std::map<std::pair<int, OpKind>, Measured> medians;
+  std::map<std::pair<int, OpKind>, KindTimes> all;
   for (const KindTimes& kind : kind_times(run.timeline, run.estimated)) {
-    Measured& found = medians[{kind.stage, kind.kind}];
-    found = {median(kind.times), half_interquartile(kind.times), kind.times.size(), kind.shared};
+    all.emplace(std::pair(kind.stage, kind.kind), kind);
+  }
+  for (const Timeline& replica : run.replicas) {
+    for (const KindTimes& kind : kind_times(replica, {})) {
+      KindTimes& known = all.emplace(std::pair(kind.stage, kind.kind), KindTimes{}).first->second;
+      known.times.insert(known.times.end(), kind.times.begin(), kind.times.end());
+    }
+  }
+  std::map<std::pair<int, OpKind>, Measured> medians;
+  for (const auto& [which, kind] : all) {
+    medians[which] = {median(kind.times), half_interquartile(kind.times), kind.times.size(),
+                      kind.shared};
   }
   return medians;
 }

@@ -188,7 +188,7 @@ class NameFinder {
                "its ranges are of an interleaved schedule, and name neither the chunk nor the "
                "micro-batch; name both in ranges of your own, and these in a mapping file");
       }
-      if (meanings[0] == RangeMeaning::ignored) continue;
+      if (meanings[0] == RangeMeaning::ignored || meanings[0] == RangeMeaning::layer) continue;
       std::optional<std::size_t>& by_id = by_id_[{event.name, event.external_id}];
       const auto [at, first] = until.try_emplace(event.tid, event.time.end);
       if (!first && event.time.start < at->second) continue;

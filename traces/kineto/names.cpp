@@ -30,7 +30,7 @@ constexpr std::size_t longest_name = 1000;  // bytes; std::regex recurses by the
 constexpr std::size_t longest_pattern = 1000;
 constexpr std::size_t most_rules = 1000;
 
-constexpr std::array<std::pair<std::string_view, RangeMeaning>, 12> range_words{{
+constexpr std::array<std::pair<std::string_view, RangeMeaning>, 13> range_words{{
     {"forward", RangeMeaning::forward},
     {"backward", RangeMeaning::backward},
     {"input_grad", RangeMeaning::input_grad},
@@ -43,6 +43,7 @@ constexpr std::array<std::pair<std::string_view, RangeMeaning>, 12> range_words{
     {"receive_backward", RangeMeaning::receive_backward},
     {"ignore", RangeMeaning::ignored},
     {"interleaved", RangeMeaning::interleaved},
+    {"layer", RangeMeaning::layer},
 }};
 
 struct PresetRule {
@@ -282,6 +283,7 @@ bool is_op_of_compute(RangeMeaning meaning) {
     case RangeMeaning::receive_backward:
     case RangeMeaning::ignored:
     case RangeMeaning::interleaved:
+    case RangeMeaning::layer:
       return false;
   }
   return false;  // unreachable; g++ requires it

@@ -15,6 +15,7 @@ namespace stageline {
 
 /// What a range does. `ignored`: nothing of the pipeline. `interleaved`: it encloses a schedule
 /// whose inner ranges name neither their chunk nor their micro-batch, which cannot be read.
+/// `layer`: the forward of a layer, where a profile of one device is divided into layers.
 enum class RangeMeaning : std::uint8_t {
   forward,
   backward,
@@ -28,6 +29,7 @@ enum class RangeMeaning : std::uint8_t {
   receive_backward,
   ignored,
   interleaved,
+  layer,
 };
 
 /// The meaning of one name. `stage` and `microbatch` where the name tells them, as texts.

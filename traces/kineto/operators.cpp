@@ -136,10 +136,14 @@ class OperatorFinder {
   }
 
   // Operators inside others of their thread, and inside of updates, are parts of these. One that
-  // has no number takes the first number inside.
+  // has no number takes the first number inside. Where gradients are recorded inside of the engine,
+  // a forward runs again (checkpointing): its numbers are larger than that of the backward around
+  // it.
   void keep_outermost() {
     std::vector<std::int64_t> until(threads_.size(), std::numeric_limits<std::int64_t>::min());
     std::vector<std::size_t> last(threads_.size());
+    std::vector<std::int64_t> recomputed_until = until;
+    std::vector<std::int64_t> engine_until = until;  // of a backward inside of one
     std::vector<Operator> outer;
     for (const Operator& op : operators_) {
       const auto thread = static_cast<std::size_t>(op.thread);
@@ -147,6 +151,15 @@ class OperatorFinder {
         Operator& around = outer[last[thread]];
         if (around.role == RangeRole::other && around.sequence == no_number) {
           around.sequence = op.sequence;
+        }
+        if (around.role != RangeRole::engine) continue;
+        const bool inside =
+            op.time.start < std::max(engine_until[thread], recomputed_until[thread]);
+        if (op.role == RangeRole::engine) {
+          engine_until[thread] = std::max(engine_until[thread], op.time.end);
+        } else if (!inside && around.sequence != no_number && op.sequence > around.sequence) {
+          recomputed_until[thread] = op.time.end;
+          run_.recomputed += op.time.end - op.time.start;
         }
         continue;
       }

@@ -81,6 +81,7 @@ struct KinetoRank {
   std::vector<std::int64_t> step_lengths;
   std::int64_t work = 0;  // of operators or kernels in forwards and backwards that operators tell
   std::int64_t other_work = 0;  // of those in none of them, nor in an update
+  std::int64_t recomputed = 0;  // of operators of forwards that ran again inside of backwards
   std::int64_t reductions = 0;  // time of collectives behind the last kernels of their ranges
 };
 
@@ -129,6 +130,10 @@ void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run);
 /// Throws TraceError where ranks without named stages are no pipeline by their messages, or without
 /// any.
 void check_messages(const std::vector<KinetoRank>& ranks);
+
+/// Whether ranks without named stages are replicas or shards for certain: none sends or receives,
+/// and they reduce something, or show their operators, of which none is a message.
+bool are_replicas(const std::vector<KinetoRank>& ranks);
 
 /// Throws TraceError where ranks without named stages or messages are at work at the same time:
 /// stages wait for one another, replicas do not. Stages are numbered.

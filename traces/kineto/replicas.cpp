@@ -70,6 +70,14 @@ void refuse_mixtures(const std::vector<KinetoRank>& ranks) {
 
 }  // namespace
 
+bool are_replicas(const std::vector<KinetoRank>& ranks) {
+  if (ranks.size() < 2 || ranks[0].named_by_stage) return false;
+  if (std::any_of(ranks.begin(), ranks.end(), has_messages)) return false;
+  return std::all_of(ranks.begin(), ranks.end(), [](const KinetoRank& rank) {
+    return rank.traffic.collectives() || rank.style == KinetoStyle::operators;
+  });
+}
+
 void check_messages(const std::vector<KinetoRank>& ranks) {
   if (ranks.size() == 1 || ranks[0].named_by_stage) return;
   refuse_replicas(ranks);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
@@ -19,11 +20,13 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
   std::int64_t without_gpu = 0;
   Time time{};
   Time reductions{};
+  Time recomputed{};
   for (const KinetoRank& rank : ranks) {
     left_out += rank.left_out;
     time += rank.left_out_time;
     outside += rank.outside;
     reductions += kineto_time(rank.reductions);
+    recomputed += kineto_time(rank.recomputed);
     without_gpu += rank.without_gpu;
     if (rank.source == run.source) continue;
     throw TraceError(rank.file, "",
@@ -55,6 +58,12 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
         fmt::format("collectives that end behind the last kernels of their forwards and backwards, "
                     "as reductions of gradients do, are left out there ({} in all ranks)",
                     print(reductions)));
+  }
+  if (recomputed > Time{}) {
+    run.notes.push_back(fmt::format(
+        "forwards ran again inside of backwards (checkpointing; {} of operators in all ranks) and are "
+        "a part of them: ask for no recomputation beside these costs",
+        print(recomputed)));
   }
   if (left_out > 0) {
     run.notes.push_back(
@@ -208,12 +217,10 @@ std::string kineto_date(std::int64_t nanoseconds) {
                      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
 }
 
-KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* names) {
-  KinetoRun run;
-  std::vector<KinetoRank> ranks;
-  for (const NamedText& profile : profiles) ranks.push_back(read_kineto_rank(profile, names));
-  if (ranks.empty()) throw UsageError("a run needs at least one profile");
-  put_in_order(ranks, run);
+namespace {
+
+// The run of these ranks, in order, as one pipeline.
+void merge(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   number_stages(ranks, run);
   run.source = ranks[0].source;
   run.accelerator = ranks[0].accelerator;
@@ -243,6 +250,51 @@ KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* 
     throw TraceError(files_of(ranks), "",
                      fmt::format("the ranges do not make a program: {}", error.what()));
   }
+}
+
+// Each rank runs the whole model, or its share of every layer: a pipeline of one stage.
+KinetoRun read_replicas(std::vector<KinetoRank>& ranks) {
+  std::vector<KinetoRun> runs(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    std::vector<KinetoRank> alone{ranks[i]};
+    alone[0].ranks.clear();  // the others are no part of its pipeline
+    runs[i].ranks.push_back(*ranks[i].rank);
+    merge(alone, runs[i]);
+    if (runs[i].program.microbatches == runs[0].program.microbatches) continue;
+    throw TraceError(
+        ranks[i].file, "",
+        fmt::format("it has {} micro-batches a step, and {} has {}, but as they send each other no "
+                    "message they are replicas, which have as many; give the profiles of one run",
+                    runs[i].program.microbatches, ranks[0].file, runs[0].program.microbatches));
+  }
+  KinetoRun run = std::move(runs[0]);
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    if (runs[i].source != run.source) {
+      throw TraceError(ranks[i].file, "",
+                       fmt::format("its times are not measured as those of {}; profile all ranks "
+                                   "alike",
+                                   ranks[0].file));
+    }
+    run.replicas.push_back(std::move(runs[i].timeline));
+  }
+  run.notes.push_back(fmt::format(
+      "the {} ranks send each other no message, so they are replicas (or shards of every layer), "
+      "not stages: costs are medians over all of them, the program is that of rank {}, and their "
+      "collectives are left out",
+      ranks.size(), run.ranks[0]));
+  return run;
+}
+
+}  // namespace
+
+KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* names) {
+  KinetoRun run;
+  std::vector<KinetoRank> ranks;
+  for (const NamedText& profile : profiles) ranks.push_back(read_kineto_rank(profile, names));
+  if (ranks.empty()) throw UsageError("a run needs at least one profile");
+  put_in_order(ranks, run);
+  if (are_replicas(ranks)) return read_replicas(ranks);
+  merge(ranks, run);
   return run;
 }
 

@@ -28,10 +28,6 @@ constexpr std::array<std::string_view, 15> host_categories{"cpu_op",
                                                            "nvtx",
                                                            "nvtx-kernel"};
 
-bool is_api(std::string_view category) {
-  return category.ends_with("_runtime") || category.ends_with("_driver");
-}
-
 bool holds(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
@@ -50,11 +46,17 @@ bool names_all_to_all(std::string_view name) {
 
 }  // namespace
 
+bool is_launcher(const TraceEvent& event) {
+  const std::string_view category = event.category;
+  return category.ends_with("_runtime") || category.ends_with("_driver");
+}
+
 bool is_kernel(const TraceEvent& event) {
   const std::string_view category = event.category;
   if (category == "kernel") return true;
   if (category.empty() || category == "gpu_memcpy" || category == "gpu_memset") return false;
-  if (is_api(category) || event.external_id.empty()) return false;
+  if (is_launcher(event) || category.ends_with("_user_annotation")) return false;
+  if (event.external_id.empty() && event.correlation.empty()) return false;
   return std::find(host_categories.begin(), host_categories.end(), category) ==
          host_categories.end();
 }
@@ -78,7 +80,7 @@ void KinetoTraffic::look_at(const TraceEvent& event, const ProfileTimes& times) 
   }
   // cudaLaunchKernel, hipExtLaunchKernel, … Others of their kind are called without any kernel,
   // too.
-  if (is_api(event.category) && holds(name, "Launch")) accelerator_ = true;
+  if (is_launcher(event) && holds(name, "Launch")) accelerator_ = true;
   // "c10d::recv_", and the annotations of backends: "gloo:recv", "nccl:recv 1<-0". One of NCCL,
   // "nccl:coalesced", is of several messages at once.
   const bool operation = event.category == "cpu_op" && name.starts_with("c10d::");

@@ -13,8 +13,11 @@ class ProfileTimes;
 
 /// Whether an event is a kernel of an accelerator. Kineto calls those of CUDA, ROCm and XPU
 /// "kernel"; other devices have categories of their own ("mtia_ccp_events"), whose events name the
-/// operator that launched them. Copies are none.
+/// operator or the call that launched them. Copies are none.
 bool is_kernel(const TraceEvent& event);
+
+/// Whether an event is a call that may launch work: cudaLaunchKernel, urEnqueueKernelLaunch, …
+bool is_launcher(const TraceEvent& event);
 
 /// A kernel, a copy or a memset.
 bool is_on_device(const TraceEvent& event);
