@@ -14,6 +14,8 @@ using profiles::Range;
 constexpr std::int64_t ms = 1'000'000;
 constexpr const char* engine = "autograd::engine::evaluate_function: AddmmBackward0";
 
+constexpr const char* second_forward = "aten::addmm";
+
 struct Kind {
   bool on_gpu = false;
   bool by_correlation = false;  // kernels without External id
@@ -30,15 +32,19 @@ class Writer {
     ranges_.push_back({name, ms * from, ms * to, category, tid});
   }
 
-  // An operator on the CPU; or its launch, and its kernel ten steps of launches later.
-  void op(const std::string& name, std::int64_t from, std::int64_t to, int tid, int sequence) {
+  // An operator on the CPU; or its launch, and half a millisecond later its kernel, which begins
+  // behind what an operator inside of it launched before.
+  void op(const std::string& name, std::int64_t from, std::int64_t to, int tid, int sequence,
+          std::int64_t behind = 0) {
     ++id_;
-    const std::int64_t until = kind_.on_gpu ? ms * from + ms / 10 : ms * to;
-    ranges_.push_back({name, ms * from, until, "cpu_op", tid, id_, sequence});
+    const bool inside = name == second_forward;
+    const std::int64_t until = !kind_.on_gpu ? ms * to : ms * from + (inside ? ms / 20 : ms / 10);
+    const std::int64_t since = ms * from + (kind_.on_gpu && inside ? ms / 100 : 0);
+    ranges_.push_back({name, since, until, "cpu_op", tid, id_, sequence});
     if (!kind_.on_gpu) return;
-    const std::int64_t start = ms * from + ms / 20;
+    const std::int64_t start = ms * from + (inside ? ms / 50 : ms / 12);
     Range call{"cudaLaunchKernel", start, start + 1000, "cuda_runtime", tid};
-    Range kernel{"gemm", ms * from + ms / 2, ms * to + ms / 2, "kernel", 7};
+    Range kernel{"gemm", ms * (from + behind) + ms / 2, ms * to + ms / 2, "kernel", 7};
     if (kind_.by_correlation) {
       call.correlation = kernel.correlation = 1000 + id_;
     } else {
@@ -78,10 +84,10 @@ void add_microbatch(Writer& writer, std::int64_t at, int sequence) {
   ++now;
   const auto backward = [&](std::int64_t length, int number, std::int64_t recomputed) {
     const std::int64_t whole = length + (again ? recomputed : 0);
-    if (again && recomputed > 0 && !writer.kind().on_gpu) {
-      writer.op("aten::linear", now, now + recomputed, 2, sequence + 20);
+    if (again && recomputed > 0) {
+      writer.op(second_forward, now, now + recomputed, 2, sequence + 20);
     }
-    writer.op(engine, now, now + whole, 2, number);
+    writer.op(engine, now, now + whole, 2, number, again ? recomputed : 0);
     now += whole;
   };
   backward(1, sequence + 4, 0);
@@ -155,12 +161,18 @@ TEST_CASE("modules become layers, with what runs behind them, on the CPU and by 
 }
 
 TEST_CASE("a forward that runs again in the backward is no part of it") {
-  const Model model = layers_of(run_ranges({.recomputed = true}));
-  check_layers(model);
-  CHECK(in_ms(model.layers[1].recompute) == 4);
-  CHECK(in_ms(model.layers[2].recompute) == 5);
-  CHECK(contains(model.provenance.notes.back() + model.provenance.notes.rbegin()[1],
-                 "forwards that ran again in the backward (9.000 ms a micro-batch)"));
+  for (const Kind kind : {Kind{.recomputed = true},
+                          {.on_gpu = true, .by_correlation = true, .recomputed = true},
+                          {.on_gpu = true, .recomputed = true}}) {
+    CAPTURE(kind.on_gpu);
+    CAPTURE(kind.by_correlation);
+    const Model model = layers_of(run_ranges(kind));
+    check_layers(model);
+    CHECK(in_ms(model.layers[1].recompute) == 4);
+    CHECK(in_ms(model.layers[2].recompute) == 5);
+    CHECK(contains(model.provenance.notes.back() + model.provenance.notes.rbegin()[1],
+                   "forwards that ran again in the backward (9.000 ms a micro-batch)"));
+  }
 }
 
 TEST_CASE("two forwards before the backward of their sum are two micro-batches") {

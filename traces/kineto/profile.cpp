@@ -49,6 +49,9 @@ bool may_have_actions(std::string_view json) {
   });
 }
 
+// Every preset names forwards so.
+bool may_have_names(std::string_view json) { return json.find("orward") != std::string_view::npos; }
+
 }  // namespace
 
 KinetoRank read_kineto_rank(const NamedText& profile, const RangeNames* names) {
@@ -66,8 +69,10 @@ KinetoRank read_kineto_rank(const NamedText& profile, const RangeNames* names) {
   KinetoRank rank;
   rank.file = profile.file;
   NameCounts seen;
-  if (find_by_names(profile.file, json, candidates, rank, seen)) return rank;
+  const bool skipped = names == nullptr && !may_have_names(json);
+  if (!skipped && find_by_names(profile.file, json, candidates, rank, seen)) return rank;
   if (names == nullptr && find_by_operators(profile.file, json, rank)) return rank;
+  if (skipped) find_by_names(profile.file, json, candidates, rank, seen);  // for what it saw
   refuse(profile.file, names, seen);
 }
 
