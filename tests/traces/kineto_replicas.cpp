@@ -105,6 +105,7 @@ TEST_CASE("replicas are no stages, whatever reduces their gradients") {
             fmt::format("the {} ranks send each other no message, so they are replicas", ranks)));
         const Model model = kineto_model(run, "mine", 0, "a.json");
         REQUIRE(model.layers.size() == 1);
+        CHECK(contains(model.provenance.notes.back(), "--layers divides it"));
         CHECK(profiles::nanoseconds(model.layers[0].forward) == 4 * ms);
         CHECK(profiles::nanoseconds(model.layers[0].backward) == 8 * ms);
         CHECK(profiles::nanoseconds(model.layers[0].update) == ms);

@@ -123,6 +123,11 @@ Model kineto_model(const KinetoRun& run, const std::string& name, int batch,
   from.notes.emplace_back(
       "a profile does not record bytes, so memory and messages' sizes are unknown; "
       "a layer is a stage, which cannot be cut further");
+  if (run.program.stages() == 1) {
+    from.notes.emplace_back(
+        "the run has one stage; --layers divides it into the layers of its model, where the profile "
+        "has their modules (with_stack=True) or ranges");
+  }
   return model;
 }
 
