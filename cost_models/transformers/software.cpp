@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-// cross_entropy_fusion_impl = "te" in all of them.
+// cross_entropy_fusion_impl = "te" and grad_reduce_in_fp32 = False in all of them.
 constexpr std::string_view bridge =
     "NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs of v0.2.0 to v0.5.1, read 2026-11-29";
 
@@ -38,19 +38,19 @@ constexpr std::array generations{
                        "Megatron-Core with Transformer Engine: fused attention and kernels",
                        "attention=flash,fused=yes", "expert_floor=85us",
                        "NVIDIA/Megatron-LM, core_r0.8 to core_r0.12"},
-    SoftwareGeneration{"megatron-bridge-2025.11",
-                       "Megatron-Bridge 0.1 and 0.2, NeMo containers 25.09 and 25.11",
-                       "attention=flash,fused=yes,loss=fused",
-                       "graphs=partial,dispatch=hybridep,expert_floor=85us", bridge},
-    SoftwareGeneration{"megatron-bridge-2026.02",
-                       "Megatron-Bridge 0.3 and 0.4, NeMo containers 26.02 and 26.04",
-                       "attention=flash,fused=yes,loss=fused",
-                       "graphs=partial,dispatch=hybridep,expert_floor=85us", bridge},
+    SoftwareGeneration{
+        "megatron-bridge-2025.11", "Megatron-Bridge 0.1 and 0.2, NeMo containers 25.09 and 25.11",
+        "attention=flash,fused=yes,loss=fused",
+        "graphs=partial,dispatch=hybridep,expert_floor=85us,main_gradients=bf16", bridge},
+    SoftwareGeneration{
+        "megatron-bridge-2026.02", "Megatron-Bridge 0.3 and 0.4, NeMo containers 26.02 and 26.04",
+        "attention=flash,fused=yes,loss=fused",
+        "graphs=partial,dispatch=hybridep,expert_floor=85us,main_gradients=bf16", bridge},
     SoftwareGeneration{
         "megatron-bridge-2026.06",
         "Megatron-Bridge from 0.5 on, NeMo containers from 26.06: steps with experts as CUDA graphs",
-        "attention=flash,fused=yes,loss=fused", "graphs=full,dispatch=hybridep,expert_floor=85us",
-        bridge},
+        "attention=flash,fused=yes,loss=fused",
+        "graphs=full,dispatch=hybridep,expert_floor=85us,main_gradients=bf16", bridge},
 };
 
 }  // namespace

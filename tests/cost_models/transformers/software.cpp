@@ -65,6 +65,17 @@ TEST_CASE("what software sets for experts does not concern other models") {
   CHECK(!says(priced(",software=megatron-bridge-2026.06"), "graphs="));
 }
 
+TEST_CASE("experts of Megatron-Bridge add to gradients in bf16, as its recipes keep them") {
+  for (const std::string release : {"2025.11", "2026.02", "2026.06"}) {
+    CAPTURE(release);
+    const std::string generation = ",software=megatron-bridge-" + release;
+    CHECK(with_experts(generation).layers ==
+          with_experts(generation + ",main_gradients=bf16").layers);
+    CHECK(with_experts(generation).layers[1].weight_grad <
+          with_experts(generation + ",main_gradients=fp32").layers[1].weight_grad);
+  }
+}
+
 TEST_CASE("a dispatcher of the software is not taken to chips that it does not run on") {
   const std::string options = ",ep=4,software=megatron-bridge-2026.02";
   CHECK(says(with_experts(options), "dispatch=hybridep"));
