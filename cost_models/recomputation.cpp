@@ -52,25 +52,6 @@ void for_layers(const Recomputation& asked, const Partition& partition, Each&& e
   }
 }
 
-// By layer, the layers of the block of a transformer that it begins: from one of kind attention to
-// one of kind mlp or moe, or one of kind block; 0: it begins none. Of a model without such layers
-// each layer is one.
-std::vector<int> lengths_of_blocks(const Model& model) {
-  std::vector<int> lengths(model.layers.size());
-  bool any = false;
-  std::size_t begin = lengths.size();  // none
-  for (std::size_t l = 0; l < lengths.size(); ++l) {
-    const std::string& kind = model.layers[l].kind;
-    if (kind == "attention" || kind == "block") begin = l;
-    if (begin == lengths.size() || (kind != "mlp" && kind != "moe" && kind != "block")) continue;
-    lengths[begin] = static_cast<int>(l - begin) + 1;
-    begin = lengths.size();
-    any = true;
-  }
-  if (!any) std::fill(lengths.begin(), lengths.end(), 1);
-  return lengths;
-}
-
 // Leaves alone all but the first blocks of each stage that the part names.
 void leave_later_blocks(const Recomputation::Part& part, const Model& model,
                         const Partition& partition, std::vector<LayerAsked>& layers) {
@@ -199,6 +180,22 @@ StageRecomputation of_stage(const std::vector<LayerAsked>& layers) {
 
 }  // namespace
 
+std::vector<int> lengths_of_blocks(const Model& model) {
+  std::vector<int> lengths(model.layers.size());
+  bool any = false;
+  std::size_t begin = lengths.size();  // none
+  for (std::size_t l = 0; l < lengths.size(); ++l) {
+    const std::string& kind = model.layers[l].kind;
+    if (kind == "attention" || kind == "block") begin = l;
+    if (begin == lengths.size() || (kind != "mlp" && kind != "moe" && kind != "block")) continue;
+    lengths[begin] = static_cast<int>(l - begin) + 1;
+    begin = lengths.size();
+    any = true;
+  }
+  if (!any) std::fill(lengths.begin(), lengths.end(), 1);
+  return lengths;
+}
+
 std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model& model,
                                          const Partition& partition) {
   std::vector<StageRecomputation> stages;
@@ -292,7 +289,7 @@ std::vector<LayerCollective> module_collectives(const Layer& layer, const StageR
 
 std::vector<bool> by_stage(const Offloading& asked, int stages) {
   std::vector<bool> copied;
-  if (!asked.all && asked.stages.empty()) return copied;
+  if (!asked.of_stages()) return copied;
   copied.resize(as_size(stages), asked.all);
   if (asked.all) return copied;
   for_numbers(asked.stages, "stage", stages, "--offload", [&](int s) { nth(copied, s) = true; });

@@ -105,6 +105,11 @@ std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model
 /// recompute it either. Throws UsageError as by_stage().
 std::vector<bool> kept_stages(const Recomputation& asked, const Partition& partition);
 
+/// By layer, the layers of the block of a transformer that it begins: from one of kind attention to
+/// one of kind mlp or moe, or one of kind block; 0: it begins none. Of a model without such layers
+/// each layer is one.
+std::vector<int> lengths_of_blocks(const Model& model);
+
 /// The time that R takes for a layer of whose forward it repeats all.
 Time whole_rebuilding_time(const Layer& layer);
 
@@ -128,16 +133,22 @@ inline bool repeats_forward(const StageRecomputation& stage, int place) {
 }
 
 /// Which stashes are copied to the host, and how many compute ops before its backward each is
-/// issued back: add_offload() takes both.
+/// issued back: add_offload() takes both. Or the first blocks of each stage, which leave while the
+/// stage's other blocks run: block_offload.hpp.
 struct Offloading {
   bool all = false;
   std::vector<NumberRange> stages;  // besides
   int ahead = 2;
   bool none = false;  // "none" is asked for: a schedule that copies by itself is refused
+  int blocks = 0;     // then no stages
+  /// Whether anything is copied, and whether that is whole stashes.
+  bool any() const { return of_stages() || blocks > 0; }
+  bool of_stages() const { return all || !stages.empty(); }
   friend bool operator==(const Offloading&, const Offloading&) = default;
 };
 
-/// "none", "all" or "@0,2-3". Throws UsageError, which begins with `what` ("--offload").
+/// "none", "all", "@0,2-3" or "block:20". Throws UsageError, which begins with `what`
+/// ("--offload").
 Offloading parse_offloading(const std::string& text, const std::string& what);
 
 /// As parse_offloading() takes it, except `ahead`.

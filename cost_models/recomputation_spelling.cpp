@@ -289,9 +289,19 @@ Offloading parse_offloading(const std::string& text, const std::string& what) {
     asked.all = true;
     return asked;
   }
+  if (text.starts_with(first_prefix)) {
+    const auto blocks = parse_number<int>(std::string_view(text).substr(first_prefix.size()));
+    if (blocks && *blocks >= 1) {
+      asked.blocks = *blocks;
+      return asked;
+    }
+    throw UsageError(fmt::format(
+        "{}: N of block:N is a whole number of blocks from 1, the first ones of a stage (not \"{}\")",
+        what, text.substr(first_prefix.size())));
+  }
   if (text.empty() || text.front() != '@') {
-    throw UsageError(fmt::format("{} is none, all or stages such as @0,2-3 (not \"{}\"{})", what,
-                                 text, did_you_mean(text, {"none", "all"})));
+    throw UsageError(fmt::format("{} is none, all, block:N or stages such as @0,2-3 (not \"{}\"{})",
+                                 what, text, did_you_mean(text, {"none", "all", "block:1"})));
   }
   for (const std::string_view item : items_of(std::string_view(text).substr(1))) {
     asked.stages.push_back(parse_range(item, "stages", what));
@@ -301,6 +311,7 @@ Offloading parse_offloading(const std::string& text, const std::string& what) {
 
 std::string print(const Offloading& asked) {
   if (asked.all) return "all";
+  if (asked.blocks > 0) return fmt::format("{}{}", first_prefix, asked.blocks);
   return asked.stages.empty() ? "none" : "@" + print_ranges(asked.stages);
 }
 

@@ -30,13 +30,13 @@ constexpr std::array named_kernels{
 // The curves leave 3 % at most. The backward's mask is not said, and taken to be causal; heads of
 // 64 by its figure for them (FA2 198 238 264, cuDNN 266 348 395, FA3 272 363 422 at 512 to 2k), the
 // forward's as well. Heads that do not occupy the chip, and latent attention, nobody measured: 1.
-constexpr std::string_view of_h100 = "FlashAttention-3 on H100 (arXiv 2407.08608)";
+constexpr std::string_view of_fa3 = "FlashAttention-3 on H100 (arXiv 2407.08608)";
 constexpr AttentionCurves fa2_on_hopper{
-    {0.354, 403, 0, 0.92, 1}, {0.333, 274, 0, 0.92, 1}, of_h100};
+    {0.354, 403, 0, 0.92, 1}, {0.333, 274, 0, 0.92, 1}, of_fa3};
 constexpr AttentionCurves fa3_on_hopper{
-    {0.662, 603, 0, 0.85, 1}, {0.598, 427, 0, 0.85, 1}, of_h100};
+    {0.662, 603, 0, 0.85, 1}, {0.598, 427, 0, 0.85, 1}, of_fa3};
 constexpr AttentionCurves cudnn_on_hopper{
-    {0.567, 387, 0, 0.86, 1}, {0.548, 376, 0, 0.86, 1}, of_h100};
+    {0.567, 387, 0, 0.86, 1}, {0.548, 376, 0, 0.86, 1}, of_fa3};
 
 // B200 (2,250 TFLOP/s), one sequence, heads of 128: MooreThreads/SimuMax,
 // configs/system/b200_bf16_ceperm.json, sdp_fwd and sdp_bwd, read 2026-11-29. It counts the pairs

@@ -370,7 +370,22 @@ TEST_CASE("offloading is of none, of all or of some stages") {
   CHECK(of("all", 3) == std::vector<bool>{true, true, true});
   CHECK(of("@0,2-", 4) == std::vector<bool>{true, false, true, true});
   CHECK(complaint<UsageError>([&] { of("al", 3); }) ==
-        "--offload is none, all or stages such as @0,2-3 (not \"al\" (did you mean \"all\"?))");
+        "--offload is none, all, block:N or stages such as @0,2-3 (not \"al\" (did you mean "
+        "\"all\"?))");
+  const Offloading first = parse_offloading("block:20", "--offload");
+  CHECK(first.blocks == 20);
+  CHECK(first.any());
+  CHECK_FALSE(first.of_stages());
+  CHECK(by_stage(first, 3).empty());
+  CHECK(print(first) == "block:20");
+  for (const char* const none : {"block:", "block:0", "block:-1", "block:two"}) {
+    CAPTURE(none);
+    CHECK(
+        complaint<UsageError>([&] { of(none, 3); }) ==
+        fmt::format("--offload: N of block:N is a whole number of blocks from 1, the first ones of "
+                    "a stage (not \"{}\")",
+                    std::string(none).substr(6)));
+  }
   CHECK(complaint<UsageError>([&] { of("@1,5", 3); }) ==
         "--offload names stage 5, but there are 3 stages, 0 to 2");
 }

@@ -44,3 +44,11 @@ try simulate $trace --prefetch 2
 stageline simulate $trace --devices 2 --offload all --host-link 16GB/s | grep '^note: .*offload'
 # A host that is too small is no device that is.
 try simulate $trace --devices 4 --microbatches 8 --offload all --host-link 16GB/s --host-memory 1kB --memory 1GB --quiet
+# The first blocks of a stage leave while its others run: 5 MB beside 2 ms, over a wide link and a narrow one.
+for link in 16GB/s 1GB/s; do
+  stageline simulate $trace --devices 2 --offload block:2 --host-link $link --quiet | head -3
+  stageline simulate $trace --devices 2 --offload block:2 --host-link $link | grep '^note: .*activations'
+done
+try simulate $trace --devices 2 --offload block:4
+try simulate $trace --devices 2 --offload block:2 --recompute full
+try simulate $trace --devices 2 --offload block:0

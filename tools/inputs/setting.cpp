@@ -274,7 +274,7 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
       {request.all_pipelines, "--all-pipelines", replicated, "--dp"},
       {request.sequence_parallel, "--sequence-parallel", degrees.tensor > 1, "--tp"},
       {request.offloading.ahead != usual.offloading.ahead, "--prefetch",
-       request.offloading.all || !request.offloading.stages.empty(), "--offload"},
+       request.offloading.of_stages(), "--offload"},
       {request.cluster.placement != usual.cluster.placement, "--placement",
        setting.cluster.fixed &&
            (setting.cluster.fixed->racks.size() > 0 || !setting.cluster.allocation.devices.empty()),

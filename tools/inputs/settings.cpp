@@ -457,8 +457,9 @@ constexpr std::array rows{
         .group = Group::memory,
         .of = Of::row,
         .help =
-            "copy stashes to the host until their backward, by any schedule: none, all, or stages such as "
-            "@0,2-3; default: as the schedule does",
+            "copy stashes to the host until their backward, by any schedule: none, all, stages such as "
+            "@0,2-3, or block:N, those of the first N blocks of each stage, beside the other blocks (as Megatron's "
+            "cpu_offloading_num_layers); default: as the schedule does",
         .set =
             [](Value value, Asked asked) {
               const int ahead = asked.offloading.ahead;

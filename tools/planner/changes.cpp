@@ -149,6 +149,7 @@ class Changes {
       Candidate some = from_;
       for (const NumberRange& range : ranges_of(lists[i])) some.offloading.stages.push_back(range);
       some.offloading.none = false;
+      some.offloading.blocks = 0;
       add(ChangeKind::offload, fmt::format("offload {}", i), std::move(some));
     }
     Candidate all = from_;
@@ -364,9 +365,7 @@ bool same(const Candidate& a, const Candidate& b) {
          a.offloading == b.offloading && a.partition == b.partition;
 }
 
-bool offloads(const Candidate& candidate) {
-  return candidate.offloading.all || !candidate.offloading.stages.empty();
-}
+bool offloads(const Candidate& candidate) { return candidate.offloading.any(); }
 
 Candidate candidate_of(const SettingRequest& request, const Setting& setting,
                        const ScheduleSpec& spec, int devices) {

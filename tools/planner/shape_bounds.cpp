@@ -233,7 +233,7 @@ ShapeBound ShapeLoads::family(const ScheduleSpec& spec, const Recomputation& rec
                               const Offloading& offloading) const {
   Family family = family_of(spec, recomputation);
   // Copied to the host, stashes are on the device for their backward alone.
-  if (offloading.all || !offloading.stages.empty()) family.partly_rebuilt = true;
+  if (offloading.any()) family.partly_rebuilt = true;
   ShapeBound bound;
   bound_time(family, bound);
   bound_memory(family, bound);

@@ -95,8 +95,9 @@ bool bracketed(const Point& point) {
 
 // The recipe of quantized products (cost_models/transformers/product_recipes.hpp), by the words of
 // NVIDIA's tables (CS, DS, SC and MX for current, delayed, sub-channel and microscaling) and of
-// torchao (tensorwise is current scaling); "fp8" where they say no more; "" where none is
-// quantized.
+// torchao (tensorwise is current scaling); "fp8" where they say no more, which of Megatron-Bridge's
+// recipes is current scaling (their other recipes of 8 bits are named), but where numbers in
+// brackets are of another granularity; "" where none is quantized.
 std::string quantized_products(const Point& point) {
   const std::string words = lower_case(point.precision);
   if (holds(words, "fp4") && words.find('(') == std::string::npos) return "nvfp4";
@@ -107,7 +108,7 @@ std::string quantized_products(const Point& point) {
   }
   if (holds(words, "fp8-ds") || holds(words, "delayed")) return "fp8-delayed";
   if (holds(words, "fp8-sc") || holds(words, "block")) return "fp8-block";
-  return "fp8";
+  return software_of(point) == Software::bridge && !bracketed(point) ? "fp8-current" : "fp8";
 }
 
 RecipePrecision products_of(const Point& point) {
@@ -145,6 +146,7 @@ class QuestionWriter {
     set_degrees(setting);
     set_schedule(setting);
     if (question_.why_not.empty()) set_recomputation(setting);
+    set_offloading(setting);
     question_.blocks_alone = software_ == Software::closed_form;
     question_.with_reserve = holds(point_.source, "BigScience");
     if (question_.with_reserve && point_.memory) {
@@ -557,6 +559,18 @@ class QuestionWriter {
     setting.recomputation = parse_recomputation(words, "recompute");
     // Checkpointing runs the forward again inside the backward, when the gradient is there.
     setting.recomputation.start = RecomputeStart::late;
+  }
+
+  void set_offloading(SettingRequest& setting) {
+    if (recipe_ == nullptr || recipe_->offloaded == 0) return;
+    if (!setting.recomputation.parts.empty()) {
+      assume(fmt::format("its recipe offloads {} layers where nothing is recomputed: none is here",
+                         recipe_->offloaded));
+      return;
+    }
+    setting.offloading.blocks = recipe_->offloaded;
+    assume(fmt::format("activations of {} layers wait in the host's memory, as its recipe has it",
+                       recipe_->offloaded));
   }
 
   const Point& point_;

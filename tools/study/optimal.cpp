@@ -21,7 +21,7 @@ namespace {
 void check(const Case& asked) {
   if (asked.program) throw UsageError("optimal makes a program; --program is for simulate");
   const Offloading& copies = asked.offloading;
-  if (!asked.recomputation.parts.empty() || copies.all || !copies.stages.empty()) {
+  if (!asked.recomputation.parts.empty() || copies.any()) {
     throw UsageError(
         "optimal orders F, I and W as they are; leave out --recompute and --offload, and ask "
         "simulate for the program with them (--program)");

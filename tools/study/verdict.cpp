@@ -148,6 +148,7 @@ struct Inputs {
   std::optional<RecomputeStart> start;
   std::vector<bool> copied;
   int ahead = 0;
+  int blocks_copied = 0;
   friend bool operator==(const Inputs&, const Inputs&) = default;
 };
 
@@ -176,6 +177,7 @@ std::optional<Inputs> inputs_of(const Case& asked, const Layout& layout, const C
   inputs.start = asked.recomputation.start;
   inputs.copied = by_stage(asked.offloading, layout.plan.partition.stages);
   inputs.ahead = asked.offloading.ahead;
+  inputs.blocks_copied = asked.offloading.blocks;
   return inputs;
 }
 

@@ -350,12 +350,14 @@ TEST_CASE("products in FP8 are asked as such") {
        {Words{"MXFP8", "mxfp8", "mixed"}, Words{"FP8-MX", "mxfp8", "mixed"},
         Words{"NVFP4", "nvfp4", "mixed"}, Words{"FP8-SC", "fp8-block", "fp8-mixed"},
         Words{"FP8-DS", "fp8-delayed", "fp8-mixed"},
-        Words{"fp8 tensorwise", "fp8-current", "fp8-mixed"}, Words{"FP8", "fp8", "fp8-mixed"}}) {
+        Words{"fp8 tensorwise", "fp8-current", "fp8-mixed"},
+        Words{"FP8", "fp8-current", "fp8-mixed"}}) {
     CAPTURE(one.words);
     const SettingRequest setting = asked(one.words, "Megatron-Bridge").request.setting;
     CHECK(setting.trace.ends_with(std::string(",dtype=") + one.recipe));
     CHECK(setting.degrees.precision.name == one.precision);
   }
+  CHECK(asked("FP8", "megatron-core").request.setting.trace.ends_with(",dtype=fp8"));
   CHECK(asked("MXFP8", "megatron-core").request.setting.degrees.precision.name == "bf16");
   const Question both = asked("bf16 (fp8 in parentheses)", "Megatron-Bridge");
   CHECK(both.request.setting.trace.ends_with(",dtype=fp8"));
@@ -432,6 +434,38 @@ TEST_CASE("of Megatron-Bridge the recipe says what is recomputed, and the model'
   CHECK(print(without.request.setting.recomputation) == "modules:mla_up_proj");
   CHECK(asked({{"hardware", "DGX-GB300"}}).request.setting.recomputation.parts.empty());
   CHECK(print(asked({{"recompute", "full"}}).request.setting.recomputation) == "every:1");
+}
+
+TEST_CASE("layers are offloaded as the recipe has it") {
+  const auto asked = [](const std::map<std::string, std::string>& more) {
+    std::map<std::string, std::string> cells =
+        with(pipeline_row(), {{"model", "LLAMA3_70B"},
+                              {"layers", ""},
+                              {"hidden", ""},
+                              {"heads", ""},
+                              {"hardware", "DGX-GB200"},
+                              {"where", "26.04 NeMo Container, Pre-Training Performance"},
+                              {"precision", "FP8"},
+                              {"framework", "Megatron-Bridge"},
+                              {"recompute", ""},
+                              {"tp", "1"},
+                              {"pp", "1"},
+                              {"vp", ""},
+                              {"schedule", ""},
+                              {"dp", "64"},
+                              {"gpus", "64"},
+                              {"zero", "3"},
+                              {"micro_batch", "1"},
+                              {"global_batch", "64"}});
+    return question_of(point_of(with(cells, more)));
+  };
+  const Question question = asked({});
+  CHECK(question.why_not == "");
+  CHECK(question.request.setting.offloading.blocks == 40);
+  CHECK(assumes(question, "activations of 40 layers wait in the host's memory"));
+  const Question rebuilt = asked({{"recompute", "full"}});
+  CHECK(rebuilt.request.setting.offloading.blocks == 0);
+  CHECK(assumes(rebuilt, "its recipe offloads 40 layers where nothing is recomputed"));
 }
 
 TEST_CASE("recomputation is asked by blocks, or of plain attention") {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "cost_models/block_offload.hpp"
 #include "cost_models/slices.hpp"
 #include "cost_models/tied_weights.hpp"
 #include "sim/base/numbers.hpp"
@@ -107,8 +109,6 @@ std::string whole_stage_note(const Case& asked, const Outcome& outcome) {
       outcome.schedule);
 }
 
-bool offloads(const Offloading& asked) { return asked.all || !asked.stages.empty(); }
-
 bool recomputes(const Outcome& outcome) {
   const std::vector<std::int64_t>& repeats = outcome.figures.repeats;
   return std::any_of(repeats.begin(), repeats.end(), [](std::int64_t count) { return count > 0; });
@@ -157,9 +157,9 @@ std::vector<std::string> notes_on_no_effect(const Case& asked, const Outcome& ou
        "dualpipe_v and overlap=experts have"},
       {overlaps_experts(asked) && !asked.cluster.pair_overlap, outcome.figures.pairs_hide,
        "overlap=experts hides nothing: no op exchanges tokens with experts of other devices (--ep)"},
-      {offloads(asked.offloading), !copies || has_stashes(outcome),
+      {asked.offloading.of_stages(), !copies || has_stashes(outcome),
        "--offload copies nothing: the stashes of the trace have no bytes"},
-      {host_is_asked(asked), copies,
+      {host_is_asked(asked), copies || asked.offloading.blocks > 0,
        "--host-link and --host-memory have no effect where nothing is copied to the host"},
   };
   std::vector<std::string> notes;
@@ -169,15 +169,43 @@ std::vector<std::string> notes_on_no_effect(const Case& asked, const Outcome& ou
   return notes;
 }
 
+// What --offload block:N copies, and what waits for it: of the stage that waits the longest, and of
+// those of one that copies the most.
+std::string block_copies_note(const Case& asked, const Outcome& outcome) {
+  const std::vector<BlockCopies> stages =
+      block_copies(asked.model, outcome.plan.partition, outcome.program.placement, asked.cluster,
+                   asked.offloading.blocks);
+  if (stages.empty()) return "";
+  const auto fullest = std::max_element(stages.begin(), stages.end(),
+                                        [](const BlockCopies& one, const BlockCopies& other) {
+                                          return std::pair(one.backward_wait, one.bytes) <
+                                                 std::pair(other.backward_wait, other.bytes);
+                                        });
+  std::string time =
+      fmt::format("copies there take {}, and nothing waits for them", print(fullest->copying));
+  if (fullest->copying == Time{}) {
+    time = "copies are free: no --host-link and no cluster with one was given";
+  } else if (fullest->forward_wait > Time{} || fullest->backward_wait > Time{}) {
+    time = fmt::format("copies there take {}; F waits {} for them, and the backward {}",
+                       print(fullest->copying), print(fullest->forward_wait),
+                       print(fullest->backward_wait));
+  }
+  return fmt::format(
+      "{}: activations of {} of a stage's {} blocks, {} of each micro-batch, wait in the host's "
+      "memory, whose limit does not count them; {}",
+      outcome.schedule, fullest->copied, fullest->blocks, print(fullest->bytes), time);
+}
+
 // That --offload copies nothing, or over no link.
 std::string offload_note(const Case& asked, const Outcome& outcome) {
+  if (asked.offloading.blocks > 0) return block_copies_note(asked, outcome);
   const HostCopies copies = outcome.figures.copies;
   if (copies == HostCopies::free) {
     return fmt::format(
         "{}: copies to the host are free: no --host-link and no cluster with one was given",
         outcome.schedule);
   }
-  if (copies != HostCopies::none || !offloads(asked.offloading)) return "";
+  if (copies != HostCopies::none || !asked.offloading.of_stages()) return "";
   return fmt::format(
       "{}: --offload copies nothing: with --prefetch {} every stash would have to come back before "
       "another op has run",
@@ -289,7 +317,7 @@ std::string shard_note(const Case& asked) {
 std::vector<std::string> setting_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes{order_note(asked, outcome), cut_note(asked, outcome),
                                  pairs_note(outcome)};
-  if (offloads(asked.offloading)) notes.push_back(offload_note(asked, outcome));
+  if (asked.offloading.any()) notes.push_back(offload_note(asked, outcome));
   std::erase(notes, "");
   for (std::string& note : notes_on_no_effect(asked, outcome)) notes.push_back(std::move(note));
   return notes;
@@ -297,7 +325,7 @@ std::vector<std::string> setting_notes(const Case& asked, const Outcome& outcome
 
 std::vector<std::string> setting_notes(const Case& asked) {
   const bool any = asked.recomputation.start || asked.cluster.pair_overlap.value_or(0) > 0 ||
-                   offloads(asked.offloading) || host_is_asked(asked) || asked.device_order ||
+                   asked.offloading.any() || host_is_asked(asked) || asked.device_order ||
                    asked.found_cut || overlaps_experts(asked);
   return any ? setting_notes(asked, study(asked)) : std::vector<std::string>{};
 }

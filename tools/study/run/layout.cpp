@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cost_models/block_offload.hpp"
 #include "cost_models/serial.hpp"
 #include "cost_models/slices.hpp"
 #include "cost_models/stage_costs.hpp"
@@ -189,6 +190,21 @@ void check_none(const Case& asked, const Layout& layout, const Program& program)
   }
 }
 
+// Blocks are copied where nothing else is done with stashes, as in Megatron-Core.
+void check_block_copies(const Case& asked, const Program& program, int stages) {
+  if (asked.offloading.blocks == 0) return;
+  const std::vector<bool> all(as_size(stages), true);
+  for (const OpKind kind : {OpKind::recompute, OpKind::offload}) {
+    const std::optional<int> stage = first_stage(program, kind, all);
+    if (!stage) continue;
+    throw UsageError(fmt::format(
+        "--offload {}: stage {} is {}, and blocks are copied only where stashes are left as they are; "
+        "leave out one of the two",
+        print(asked.offloading), *stage,
+        kind == OpKind::recompute ? "recomputed" : "copied to the host as a whole"));
+  }
+}
+
 // With what is asked to happen to stashes, beside what the program says itself.
 Program with_stashes(const Case& asked, const Layout& layout, Program program) {
   check_none(asked, layout, program);
@@ -203,6 +219,7 @@ Program with_stashes(const Case& asked, const Layout& layout, Program program) {
   }
   if (asked.recomputation.start) program.settings.recompute = *asked.recomputation.start;
   const std::vector<bool> copied = by_stage(asked.offloading, layout.plan.partition.stages);
+  check_block_copies(asked, program, layout.plan.partition.stages);
   if (copied.empty()) return program;
   return add_offload(std::move(program), copied, asked.offloading.ahead);
 }
@@ -430,7 +447,10 @@ Costs costs_of(const Case& asked, const Layout& layout) {
   }
   const Model& of_op = share ? *share : layout.sequence_chunks == 1 ? asked.model : *asked.slice;
   const auto summed = [&](const Model& model) {
-    return stage_costs(model, cut, placement, asked.cluster, asked.recomputation);
+    return asked.offloading.blocks > 0
+               ? stage_costs_with_copies(model, cut, placement, asked.cluster,
+                                         asked.offloading.blocks)
+               : stage_costs(model, cut, placement, asked.cluster, asked.recomputation);
   };
   Costs costs;
   if (asked.ranked) {
