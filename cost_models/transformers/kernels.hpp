@@ -40,7 +40,8 @@ struct LanguageForm {
   bool dropout = false;
   bool alignment = false;   // products with extents that are no multiples of 64 are slower
   bool fused_loss = false;  // the loss overwrites its logits with their gradients; else in fp32
-  int predictions = 0;      // modules behind the blocks, each of which predicts one more token
+  double loss_gradient_bytes = 4;  // of a logit, made by the backward of a loss that is not fused
+  int predictions = 0;  // modules behind the blocks, each of which predicts one more token
   CudaGraphs graphs = CudaGraphs::none;
   double tp_overlap = 0;  // share of the gathers and scatters of sequence parallelism around the
                           // products of attention and of a dense MLP that runs under these

@@ -76,10 +76,16 @@ bool is_first(std::string_view key, const std::string& text, const std::string& 
   throw UsageError(fmt::format("{} is {} or {}, not {}", key, first, second, text));
 }
 
-bool is_fused_loss(const std::string& text) {
-  if (text == "plain" || text == "fused") return text == "fused";
-  throw UsageError(fmt::format("loss is one of plain, fused (not \"{}\"{})", text,
-                               did_you_mean(text, {"plain", "fused"})));
+// Megatron-LM's loss makes its gradients where its probabilities were, and casts them
+// (core/tensor_parallel/cross_entropy.py, counted as 4 bytes). torch's cross_entropy() of
+// logits.float() keeps the logarithms of the probabilities, and its backward makes their gradients
+// (nll_loss) before those of the logits (log_softmax): 4 bytes each.
+void set_loss(LanguageForm& form, const std::string& text) {
+  form.fused_loss = text == "fused";
+  form.loss_gradient_bytes = text == "torch" ? 8 : 4;
+  if (form.fused_loss || text == "plain" || text == "torch") return;
+  throw UsageError(fmt::format("loss is one of plain, torch, fused (not \"{}\"{})", text,
+                               did_you_mean(text, {"plain", "torch", "fused"})));
 }
 
 // 0 is none.
@@ -319,7 +325,7 @@ bool LanguageSpelling::set(const std::string& key, const std::string& value) {
   } else if (key == "graphs") {
     form_.graphs = one_of(all_cuda_graphs, value, "graphs");
   } else if (key == "loss") {
-    form_.fused_loss = is_fused_loss(value);
+    set_loss(form_, value);
   } else if (key == "mtp") {
     form_.predictions = predictions_of(value);
   } else if (take_of_experts(key, value)) {

@@ -31,9 +31,10 @@ constexpr std::array generations{
         "fsdp-2023", "PyTorch FSDP without compilation, with fused attention",
         "attention=flash,fused=no,kernel=28us", "",
         "launches fitted to runs of mosaicml/llm-foundry on fewer than 64 A100 (on H100 43 us)"},
-    SoftwareGeneration{
-        "torchtitan-2025", "torchtitan with torch.compile: fused attention and kernels",
-        "attention=flash,fused=yes", "", "pytorch/torchtitan, docs and train configs"},
+    SoftwareGeneration{"torchtitan-2025",
+                       "torchtitan with torch.compile: fused attention and kernels",
+                       "attention=flash,fused=yes,loss=torch", "",
+                       "pytorch/torchtitan, docs, train configs and components/loss.py"},
     SoftwareGeneration{"megatron-core-2024",
                        "Megatron-Core with Transformer Engine: fused attention and kernels",
                        "attention=flash,fused=yes", "expert_floor=85us",

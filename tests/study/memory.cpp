@@ -1,8 +1,11 @@
 // What answers say about a peak of memory: the op, the categories, the reserve.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/analysis/memory_categories.hpp"
 #include "sim/base/index.hpp"
@@ -10,6 +13,8 @@
 #include "tests/text.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/memory_peak.hpp"
+#include "tools/study/figures/notes.hpp"
+#include "tools/study/figures/reported_memory.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline::memory_tests {
@@ -91,6 +96,56 @@ TEST_CASE("the reserve of a device is beside its peak, in words and in JSON") {
   }
   CHECK(devices[0].at("peak_op") ==
         nlohmann::json::parse(R"({"op":"0F3","stage":0,"microbatch":3,"moment":"runs"})"));
+}
+
+TEST_CASE("counters of a language model's run read more than its tensors") {
+  Case asked = uniform_case("1f1b", 4, 8);
+  CHECK(!reported_memory(asked, study(asked), 0));
+  CHECK(reported_line(asked, study(asked)).empty());
+  CHECK(!devices_json(asked, study(asked))[0].contains("reported_bytes"));
+  asked.model.tokens = 2048;
+  const Outcome outcome = study(asked);
+  const std::optional<ReportedMemory> read = reported_memory(asked, outcome, 0);
+  REQUIRE(read);
+  CHECK(read->allocated == Bytes{25'000'000});
+  CHECK(read->reserved == Bytes{26'325'000});
+  CHECK(read->least_reserved == Bytes{25'700'000});
+  CHECK(read->most_reserved == Bytes{27'325'000});
+  CHECK(!read->driver);
+  CHECK(reported_line(asked, outcome) ==
+        "torch would report 25.00 MB allocated and 26.32 MB reserved (25.70 MB to 27.32 MB: its "
+        "allocator rounds and fragments)\n");
+  const nlohmann::json device = devices_json(asked, outcome)[0];
+  CHECK(device.at("reported_bytes").at("allocated") == device.at("peak_bytes"));
+  CHECK(device.at("reported_bytes").at("reserved") == 26'325'000);
+  CHECK(device.at("reported_bytes").at("driver").is_null());
+  asked.cluster.devices[0].reserve = Bytes{3'000'000};
+  CHECK(reported_memory(asked, study(asked), 0)->driver == Bytes{29'325'000});
+  CHECK(contains(reported_line(asked, study(asked)), ", nvidia-smi 29.32 MB with context, NCCL"));
+  Outcome without = outcome;
+  without.costs.bytes_known = false;
+  CHECK(!reported_memory(asked, without, 0));
+}
+
+TEST_CASE("a note says that tensors fit where what is reserved may not") {
+  Case asked = uniform_case("1f1b", 4, 8);
+  asked.model.tokens = 2048;
+  const auto note = [&](std::int64_t memory) {
+    for (Device& device : asked.cluster.devices) device.memory = Bytes{memory};
+    return reserved_note(asked, study(asked));
+  };
+  CHECK(note(24'999'999).empty());  // the tensors do not fit
+  CHECK(
+      note(25'000'000) ==
+      "1f1b: tensors of 25.00 MB fit in the 25.00 MB of gpu0, and what torch's allocator reserves "
+      "for them (25.70 MB to 27.32 MB) may not");
+  CHECK(!note(26'324'999).empty());
+  CHECK(note(26'325'000).empty());
+  note(25'000'000);
+  const std::vector<std::string> notes = stream_notes(asked, study(asked));
+  CHECK(std::count_if(notes.begin(), notes.end(), [](const std::string& one) {
+          return contains(one, "what torch's allocator reserves");
+        }) == 1);
 }
 
 TEST_CASE("a measured peak has no composition") {

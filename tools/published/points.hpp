@@ -71,6 +71,7 @@ struct Question {
   std::vector<std::string> assumptions;  // what was not printed, and was assumed
   std::string why_not;                   // empty: it can be asked
   bool blocks_alone = false;  // memory: of the blocks of the first device, as closed forms count it
+  bool reserved = false;      // memory: as torch's allocator reserves it
   bool with_reserve = false;  // memory: as the driver reports it, with the device's reserve
 };
 

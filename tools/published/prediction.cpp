@@ -5,6 +5,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "tools/published/points.hpp"
+#include "tools/study/figures/reported_memory.hpp"
 #include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
@@ -69,6 +70,7 @@ PointPrediction predicted(const Question& question) {
     prediction.memory = question.blocks_alone
                             ? memory_of_blocks(question.request, result, *row.outcome)
                             : fullest_device(*row.outcome, question.with_reserve);
+    if (question.reserved) prediction.memory *= reserved_over_allocated;
   }
   prediction.model_flops = row.figures.rates.model_flops.value_or(0);
   prediction.flops_per_gpu = row.figures.rates.flops_per_device_second.value_or(0);

@@ -149,6 +149,10 @@ class QuestionWriter {
     set_offloading(setting);
     question_.blocks_alone = software_ == Software::closed_form;
     question_.with_reserve = holds(point_.source, "BigScience");
+    question_.reserved = is_torchtitan();
+    if (question_.reserved && point_.memory) {
+      assume("memory is printed as torch's allocator reserves it");
+    }
     if (question_.with_reserve && point_.memory) {
       assume("memory is printed as the driver reports it, with context and communicators");
     }
@@ -314,6 +318,10 @@ class QuestionWriter {
     return recipe_->modules.empty() ? "" : fmt::format("modules:{}", recipe_->modules);
   }
 
+  // torchtitan prints the most that is reserved (components/metrics.py, read 2026-11-29), and its
+  // loss is cross_entropy() of logits in fp32.
+  bool is_torchtitan() const { return holds(lower_case(point_.framework), "torchtitan"); }
+
   // PyTorch FSDP without compilation, as fitted to its runs on fewer than 64 devices
   // (mosaicml/llm-foundry): what a kernel costs to launch, products slowed by communication beside
   // them (0.829 of the peak over 1.05 on A100, 0.714 over 1.08 on H100), and the fused attention of
@@ -331,6 +339,7 @@ class QuestionWriter {
     assume(fmt::format("kernels are launched by PyTorch without compilation{}",
                        triton ? ", with the fused attention of 2023" : ""));
     std::string options = hopper ? ",kernel=43us" : "";
+    if (is_torchtitan()) options += ",loss=torch";
     if (triton) {
       if (!calibration_) options += fmt::format(",gemm={}", hopper ? 0.66 : 0.79);
       options += fmt::format(",attention_flash={}", hopper ? 0.2 : 0.33);

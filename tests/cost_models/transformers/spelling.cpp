@@ -106,6 +106,12 @@ TEST_CASE("each word of the form arrives") {
   }
   CHECK(priced("model:mixtral-8x7b@h100,ep=4,imbalance=1.5").layers[1].forward >
         priced("model:mixtral-8x7b@h100,ep=4").layers[1].forward);
+  const auto loss = [](const std::string& word) {
+    return priced("model:llama3-8b@h100,seq=1024,loss=" + word).layers.back().backward_workspace;
+  };
+  CHECK(loss("torch") == Bytes{2 * loss("plain").count});
+  CHECK(loss("plain") == Bytes{4LL * 1024 * 128256});
+  CHECK(loss("fused") == Bytes{});
   const std::string odd = "model:transformer@h100,layers=1,hidden=1800,heads=10,seq=4096,batch=4";
   CHECK(priced(odd + ",alignment=yes").layers[1].forward > priced(odd).layers[1].forward);
 }
@@ -164,6 +170,8 @@ TEST_CASE("an unknown model is answered with the nearest shape or family") {
 }
 
 TEST_CASE("an unknown option is answered with the nearest") {
+  CHECK(refusal("model:llama3-8b@h100,loss=torhc") ==
+        "loss is one of plain, torch, fused (not \"torhc\" (did you mean \"torch\"?))");
   const std::string message = refusal("model:llama3-8b@h100,sequence=4096");
   CHECK(has(message, "model llama3-8b has no option 'sequence'"));
   CHECK(has(refusal("model:llama3-8b@h100,sq=4096"), "(did you mean \"seq\"?)"));

@@ -11,6 +11,7 @@
 #include "tools/report/json/row_parts.hpp"
 #include "tools/report/json/ways_to_fit.hpp"
 #include "tools/study/figures/notes.hpp"
+#include "tools/study/figures/reported_memory.hpp"
 #include "tools/study/pace/stash_gap.hpp"
 #include "traces/json/timeline.hpp"
 
@@ -352,6 +353,18 @@ void put_hosts(Json& result, const Outcome& outcome) {
   }
 }
 
+// What counters of a run show; no key where that is unknown.
+void put_reported(Json& device, const Case& asked, const Outcome& outcome, std::size_t number) {
+  const std::optional<ReportedMemory> reported = reported_memory(asked, outcome, number);
+  if (!reported) return;
+  device["reported_bytes"] = {
+      {"allocated", reported->allocated.count},
+      {"reserved", reported->reserved.count},
+      {"least_reserved", reported->least_reserved.count},
+      {"most_reserved", reported->most_reserved.count},
+      {"driver", reported->driver ? Json(reported->driver->count) : Json(nullptr)}};
+}
+
 Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, bool timeline,
              const BudgetFigures& budget) {
   Json result;
@@ -359,7 +372,9 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   put_path(result, outcome);
   put_stash_bound(result, asked, outcome);
   for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
-    result["per_device"].push_back(device_json(outcome, d));
+    Json device = device_json(outcome, d);
+    put_reported(device, asked, outcome, d);
+    result["per_device"].push_back(std::move(device));
   }
   std::vector<HeldCurve> curves;
   if (timeline) curves = versions_held(outcome.program, outcome.versions);

@@ -20,6 +20,7 @@
 #include "tools/report/timeline/weights.hpp"
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/figures/notes.hpp"
+#include "tools/study/figures/reported_memory.hpp"
 #include "tools/study/pace/stash_gap.hpp"
 
 namespace stageline {
@@ -97,7 +98,8 @@ std::string simulation_text(const Simulation& found, const SimulationView& view)
   lines += summary_of(asked, outcome) +
            training_lines(asked, outcome, training_rates(asked, outcome, budget), budget) +
            energy_line(asked, step_energy(asked, outcome, budget.price_per_hour)) +
-           peak_lines(outcome, view.full) + path_line(outcome) + stream_report(outcome);
+           peak_lines(outcome, view.full) + reported_line(asked, outcome) + path_line(outcome) +
+           stream_report(outcome);
   for (const std::string& sentence : found.ways.sentences) lines += "→ " + sentence + "\n";
   std::string text = wrapped(lines, view.width);
   if (found.waterfall) {

@@ -11,6 +11,7 @@
 #include "cost_models/slices.hpp"
 #include "cost_models/tied_weights.hpp"
 #include "sim/base/numbers.hpp"
+#include "tools/study/figures/reported_memory.hpp"
 #include "tools/study/pace/pace.hpp"
 #include "tools/study/run/layout.hpp"
 #include "tools/study/study.hpp"
@@ -351,6 +352,9 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
   if (std::string note = zero_note(asked); !note.empty()) notes.push_back(std::move(note));
   if (std::string note = shard_note(asked); !note.empty()) notes.push_back(std::move(note));
   if (std::string note = offload_note(asked, outcome); !note.empty()) {
+    notes.push_back(std::move(note));
+  }
+  if (std::string note = reserved_note(asked, outcome); !note.empty()) {
     notes.push_back(std::move(note));
   }
   for (std::string& note : notes_on_no_effect(asked, outcome)) notes.push_back(std::move(note));
