@@ -127,33 +127,34 @@ void check_stage(std::size_t stage, const StagePlace& place, int copied, std::si
   }
 }
 
-// The layer keeps nothing on the device, and its ops hold the activations of its block.
-void take_stash(Layer& layer, Bytes block) {
+void hold_beside(Layer& layer, Bytes bytes) {
   for (Bytes Layer::*const workspace :
        {&Layer::forward_workspace, &Layer::backward_workspace, &Layer::input_grad_workspace}) {
-    layer.*workspace += block;
+    layer.*workspace += bytes;
   }
+}
+
+// The layer keeps nothing on the device, and its ops hold the activations of its block.
+void take_stash(Layer& layer, Bytes block) {
+  hold_beside(layer, block);
   layer.stash_gradient += layer.stash_weight_grad;
   layer.stash_input_grad = layer.stash_weight_grad = layer.selective_stash = Bytes{};
   layer.input_kept = layer.output_kept = Bytes{};
 }
 
-Model without_copied_stash(Model model, const Partition& partition,
-                           const std::vector<BlockCopies>& copies) {
-  const std::vector<std::vector<Block>> blocks = blocks_of(model, partition);
-  for (std::size_t s = 0; s < blocks.size(); ++s) {
-    if (copies[s].copied == 0) continue;
-    for (std::size_t b = 0; b < blocks[s].size(); ++b) {
-      const Block& block = blocks[s][b];
-      const Bytes own = stash_of(model, block);
-      const bool leaves = b < as_size(copies[s].copied);
-      for (std::size_t l = block.begin; l < block.end; ++l) {
+Model without_copied_stash(Model model, const Partition& partition, int copied) {
+  for (const std::vector<Block>& blocks : blocks_of(model, partition)) {
+    std::vector<Bytes> stashes;
+    for (const Block& block : blocks) stashes.push_back(stash_of(model, block));
+    const std::size_t leaving = std::min(as_size(copied), blocks.size());
+    if (leaving == 0) continue;
+    const Bytes on_its_way =
+        *std::max_element(stashes.begin(), stashes.begin() + static_cast<std::ptrdiff_t>(leaving));
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      for (std::size_t l = blocks[b].begin; l < blocks[b].end; ++l) {
         Layer& layer = model.layers[l];
-        for (Bytes Layer::*const workspace : {&Layer::forward_workspace, &Layer::backward_workspace,
-                                              &Layer::input_grad_workspace}) {
-          layer.*workspace += copies[s].largest;
-        }
-        if (leaves) take_stash(layer, own - std::min(own, layer.input_kept));
+        hold_beside(layer, on_its_way);
+        if (b < leaving) take_stash(layer, stashes[b] - std::min(stashes[b], layer.input_kept));
       }
     }
   }
@@ -164,8 +165,7 @@ Model without_copied_stash(Model model, const Partition& partition,
 
 std::vector<BlockCopies> block_copies(const Model& model, const Partition& partition,
                                       const Placement& placement, const Cluster& cluster,
-                                      int copied) {
-  const Network network = network_of(cluster);
+                                      const Network& network, int copied) {
   const std::vector<std::vector<Block>> blocks = blocks_of(model, partition);
   std::vector<BlockCopies> copies;
   for (std::size_t s = 0; s < blocks.size(); ++s) {
@@ -186,17 +186,19 @@ std::vector<BlockCopies> block_copies(const Model& model, const Partition& parti
 
 Costs stage_costs_with_copies(const Model& model, const Partition& partition,
                               const Placement& placement, const Cluster& cluster, int copied) {
+  return stage_costs(without_copied_stash(model, partition, copied), partition, placement, cluster);
+}
+
+void add_copy_waits(Costs& costs, const Model& model, const Partition& partition,
+                    const Placement& placement, const Cluster& cluster, int copied) {
   const std::vector<BlockCopies> copies =
-      block_copies(model, partition, placement, cluster, copied);
-  Costs costs =
-      stage_costs(without_copied_stash(model, partition, copies), partition, placement, cluster);
+      block_copies(model, partition, placement, cluster, costs.network, copied);
   for (std::size_t s = 0; s < copies.size(); ++s) {
     StageCosts& stage = costs.stage[s];
     stage.forward += copies[s].forward_wait;
     stage.input_grad += copies[s].input_grad_wait;
     stage.backward += copies[s].backward_wait;
   }
-  return costs;
 }
 
 }  // namespace stageline

@@ -30,19 +30,24 @@ struct BlockCopies {
 /// copy k starts when copy k-1 has ended and runs beside the next L/n blocks (the first L mod n
 /// copies beside one more), at whose end compute waits for it. On the way back the same blocks run
 /// beside it. So compute and copies take the longer of both, window by window. Collectives of the
-/// blocks are not counted beside copies. Copies move over the route of the stage's device to its
-/// host; without one they are free.
+/// blocks are not counted beside copies. `network`: between the devices of the placement and their
+/// hosts; over no link copies are free.
 ///
 /// Throws UsageError where a stage has blocks, and no more than `copied`: the last one's copy would
 /// have nothing to run beside, and Megatron-Core refuses it; and where roles of a stage are apart.
 std::vector<BlockCopies> block_copies(const Model& model, const Partition& partition,
                                       const Placement& placement, const Cluster& cluster,
-                                      int copied);
+                                      const Network& network, int copied);
 
-/// stage_costs() of a model whose blocks are copied so: F leaves nothing of them on the device, and
-/// each block's op holds, beside its own activations, the largest that is on its way. What W reads
-/// behind a separate I has come back for I. Nothing is recomputed. Throws what both throw.
+/// stage_costs() of a model whose blocks are copied so, without what is waited for: F leaves
+/// nothing of them on the device, and each block's op holds, beside its own activations, the
+/// largest that is on its way. What W reads behind a separate I has come back for I. Nothing is
+/// recomputed. Throws as stage_costs().
 Costs stage_costs_with_copies(const Model& model, const Partition& partition,
                               const Placement& placement, const Cluster& cluster, int copied);
+
+/// Adds to the times of ops what they wait for copies; `costs` has the network.
+void add_copy_waits(Costs& costs, const Model& model, const Partition& partition,
+                    const Placement& placement, const Cluster& cluster, int copied);
 
 }  // namespace stageline

@@ -56,15 +56,20 @@ Partition whole(const Model& model) {
 
 BlockCopies copies(int blocks, int copied, std::int64_t bytes_per_ms) {
   const Model model = blocks_of(blocks);
-  return block_copies(model, whole(model), straight_placement(1), with_host(bytes_per_ms), copied)
+  const Cluster cluster = with_host(bytes_per_ms);
+  return block_copies(model, whole(model), straight_placement(1), cluster, network_of(cluster),
+                      copied)
       .front();
 }
 
 Costs costs(int blocks, int copied, std::int64_t bytes_per_ms) {
   const Model model = blocks_of(blocks);
-  return copied == 0 ? stage_costs(model, whole(model), straight_placement(1), with_host(mb))
-                     : stage_costs_with_copies(model, whole(model), straight_placement(1),
-                                               with_host(bytes_per_ms), copied);
+  const Cluster cluster = with_host(bytes_per_ms);
+  const Partition cut = whole(model);
+  if (copied == 0) return stage_costs(model, cut, straight_placement(1), cluster);
+  Costs costs = stage_costs_with_copies(model, cut, straight_placement(1), cluster, copied);
+  add_copy_waits(costs, model, cut, straight_placement(1), cluster, copied);
+  return costs;
 }
 
 TEST_CASE("copies run beside as many blocks as they are spread over") {
@@ -96,9 +101,10 @@ TEST_CASE("the first copies have the blocks that are left over") {
 
 TEST_CASE("without a link copies are free") {
   const Model model = blocks_of(4);
-  const BlockCopies free = block_copies(model, whole(model), straight_placement(1),
-                                        uniform_cluster(1, std::nullopt, std::nullopt), 3)
-                               .front();
+  const BlockCopies free =
+      block_copies(model, whole(model), straight_placement(1),
+                   uniform_cluster(1, std::nullopt, std::nullopt), free_network(1), 3)
+          .front();
   CHECK(free.copying == Time{});
   CHECK(free.forward_wait == Time{});
   CHECK(free.bytes == Bytes{12 * mb});
@@ -142,8 +148,9 @@ TEST_CASE("most blocks that leave are all but one") {
 TEST_CASE("each stage copies blocks of its own, and one without any none") {
   const Model model = blocks_of(4);
   const Partition cut = partition_from_cuts({0, 2}, 6);
-  const std::vector<BlockCopies> stages = block_copies(
-      model, cut, straight_placement(3), uniform_cluster(3, std::nullopt, std::nullopt), 1);
+  const std::vector<BlockCopies> stages =
+      block_copies(model, cut, straight_placement(3),
+                   uniform_cluster(3, std::nullopt, std::nullopt), free_network(3), 1);
   CHECK(stages[0].copied == 0);
   CHECK(stages[1].bytes == Bytes{4 * mb});
   CHECK(stages[2].bytes == Bytes{4 * mb});

@@ -49,6 +49,10 @@ for link in 16GB/s 1GB/s; do
   stageline simulate $trace --devices 2 --offload block:2 --host-link $link --quiet | head -3
   stageline simulate $trace --devices 2 --offload block:2 --host-link $link | grep '^note: .*activations'
 done
+# With degrees over the links of the ranks, in compare too.
+ranks="model:llama3-8b@h100,layers=4,seq=1024 --cluster h100x8 --devices 2 --dp 2 --pp 1 --offload block:2"
+stageline simulate $ranks | grep '^note: .*activations'
+stageline compare $ranks --schedule 1f1b,gpipe | grep '^note: .*activations'
 try simulate $trace --devices 2 --offload block:4
 try simulate $trace --devices 2 --offload block:2 --recompute full
 try simulate $trace --devices 2 --offload block:0

@@ -173,9 +173,11 @@ std::vector<std::string> notes_on_no_effect(const Case& asked, const Outcome& ou
 // What --offload block:N copies, and what waits for it: of the stage that waits the longest, and of
 // those of one that copies the most.
 std::string block_copies_note(const Case& asked, const Outcome& outcome) {
+  const Network& known = outcome.costs.network;
+  const Network network = known.to_host.empty() ? costs_of(asked, lay_out(asked)).network : known;
   const std::vector<BlockCopies> stages =
       block_copies(asked.model, outcome.plan.partition, outcome.program.placement, asked.cluster,
-                   asked.offloading.blocks);
+                   network, asked.offloading.blocks);
   if (stages.empty()) return "";
   const auto fullest = std::max_element(stages.begin(), stages.end(),
                                         [](const BlockCopies& one, const BlockCopies& other) {

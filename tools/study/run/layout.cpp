@@ -461,6 +461,9 @@ Costs costs_of(const Case& asked, const Layout& layout) {
   } else {
     costs = has_tied_weights(of_op) ? summed(held_on(of_op, cut, placement)) : summed(of_op);
   }
+  if (asked.offloading.blocks > 0) {
+    add_copy_waits(costs, of_op, cut, placement, asked.cluster, asked.offloading.blocks);
+  }
   costs.sharing = asked.sharing;
   return costs;
 }
