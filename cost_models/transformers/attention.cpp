@@ -44,14 +44,14 @@ void add_plain(LayerKernels& passes, const RankSizes& sizes, const BlockTraffic&
 }
 
 // Pairs of a token and a key before it that it attends to, of one sequence.
-double attended_pairs(double seq, double window) {
+double attended_pairs(double seq, double window, bool chunked) {
   const double reach = window > 0 ? std::min(window, seq) : seq;
-  return reach * seq - reach * reach / 2;
+  return chunked ? reach * seq / 2 : reach * seq - reach * reach / 2;
 }
 
-void add_flash(LayerKernels& passes, const RankSizes& sizes, double window) {
+void add_flash(LayerKernels& passes, const RankSizes& sizes, double window, bool chunked) {
   const double pairs =
-      sizes.batch * attended_pairs(sizes.seq, window) / sizes.context / sizes.slices;
+      sizes.batch * attended_pairs(sizes.seq, window, chunked) / sizes.context / sizes.slices;
   const double flops = 2 * pairs * sizes.heads * (sizes.key_width + sizes.value_width);
   const AttentionSize size{window > 0 ? std::min(window, sizes.seq) : sizes.seq,
                            sizes.tokens * sizes.heads, sizes.key_width, sizes.value_width, false};
@@ -65,14 +65,15 @@ void add_flash(LayerKernels& passes, const RankSizes& sizes, double window) {
 }
 
 void add_grouped_products(LayerKernels& passes, const TransformerConfig& config,
-                          const RankSizes& sizes, const BlockTraffic& traffic) {
+                          const RankSizes& sizes, const BlockTraffic& traffic, bool rotary) {
   const double queries_and_keys = sizes.queries() + sizes.keys();
-  add_linear(passes, "qkv", sizes.tokens, queries_and_keys + sizes.values(), sizes.hidden);
-  if (config.query_key_norm) {
+  const double gate = config.attention_gate ? sizes.attended() : 0;
+  add_linear(passes, "qkv", sizes.tokens, queries_and_keys + sizes.values() + gate, sizes.hidden);
+  if (config.query_key_norm != QueryKeyNorm::none) {
     add_elementwise(passes, "query_key_norm", sizes.bytes(sizes.tokens * queries_and_keys),
                     traffic.norm);
   }
-  if (config.positions == Positions::rotary) {
+  if (config.positions == Positions::rotary && rotary) {
     add_elementwise(passes, "rotary", sizes.bytes(sizes.tokens * queries_and_keys), traffic.rotary);
   }
 }
@@ -101,6 +102,33 @@ void add_latent_products(LayerKernels& passes, const LatentAttention& latent,
   add_elementwise(passes, "keys", sizes.bytes(sizes.tokens * sizes.keys()), {2, 2});
 }
 
+// Each key that the indexer takes is attended to, as within a window of as many.
+double reach_of(const TransformerConfig& config, std::int64_t block) {
+  if (config.latent && config.latent->index_heads > 0) return real(config.latent->index_keys);
+  return config.has_window(block) ? real(config.window) : 0;
+}
+
+// Products of the indexer, and its scores of all keys before a token, which a fused kernel makes.
+// Its gradient is that of its own loss: it is trained beside the model.
+void add_indexer(LayerKernels& passes, const LatentAttention& latent, const RankSizes& sizes) {
+  if (latent.index_heads == 0) return;
+  const double heads = real(latent.index_heads);
+  const double width = real(latent.index_width);
+  add_linear(passes, "index_queries", sizes.tokens, heads * width, real(latent.query_rank));
+  add_linear(passes, "index_keys", sizes.tokens, width + heads, sizes.hidden);
+  const double pairs =
+      sizes.batch * attended_pairs(sizes.seq, 0, false) / sizes.context / sizes.slices;
+  const double flops = 2 * pairs * heads * width;
+  const AttentionSize size{sizes.seq, sizes.tokens * heads, width, width, false};
+  passes.forward.push_back(
+      attention_kernel("index_scores", KernelKind::attention_flash, flops, false));
+  passes.forward.back().attention = size;
+  passes.input_grad.push_back(
+      attention_kernel("index_scores", KernelKind::attention_flash, 2 * flops, false));
+  passes.input_grad.back().attention = size;
+  passes.input_grad.back().attention.backward = true;
+}
+
 }  // namespace
 
 void add_attention(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form,
@@ -109,13 +137,18 @@ void add_attention(LayerKernels& passes, const TransformerConfig& config, const 
   const BlockTraffic traffic = block_traffic(form);
   if (config.latent) {
     add_latent_products(passes, *config.latent, sizes, traffic);
+    add_indexer(passes, *config.latent, sizes);
   } else {
-    add_grouped_products(passes, config, sizes, traffic);
+    add_grouped_products(passes, config, sizes, traffic, config.kind(block).rotary);
   }
   if (form.attention == AttentionKernel::plain) {
     add_plain(passes, sizes, traffic);
   } else {
-    add_flash(passes, sizes, config.has_window(block) ? real(config.window) : 0);
+    add_flash(passes, sizes, reach_of(config, block), config.chunked && config.has_window(block));
+  }
+  if (config.attention_gate) {
+    add_elementwise(passes, "attention_gate", sizes.bytes(sizes.tokens * sizes.attended()),
+                    traffic.gated);
   }
   add_linear(passes, "projection", sizes.tokens, sizes.hidden, sizes.attended());
 }

@@ -32,6 +32,15 @@ void set_launches(LayerKernels& passes, bool fused) {
   passes.floor = static_cast<double>(passes.launches_forward) / usual_launches;
 }
 
+void add_mixer(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form,
+               std::int64_t block) {
+  if (config.kind(block).mixer == Mixer::linear) {
+    add_linear_mixer(passes, *config.linear, rank_sizes(config, form), block_traffic(form));
+  } else {
+    add_attention(passes, config, form, block);
+  }
+}
+
 }  // namespace
 
 LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& form,
@@ -40,21 +49,26 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
   const BlockTraffic traffic = block_traffic(form);
   const double norm = sizes.bytes(sizes.norm_elements());
   LayerKernels passes;
+  const BlockKind kind = config.kind(block);
+  const auto add_start = [&](std::string_view before) {
+    if (config.norms_before) add_elementwise(passes, before, norm, traffic.norm);
+  };
   const auto add_end = [&](std::string_view behind, std::string_view sum) {
     if (config.norms_behind) add_elementwise(passes, behind, norm, traffic.norm);
     add_elementwise(passes, sum, norm, traffic.add);
   };
-  add_elementwise(passes, "attention_norm", norm, traffic.norm);
-  add_attention(passes, config, form, block);
-  add_end("attention_norm_behind", "attention_add");
-  add_elementwise(passes, "mlp_norm", norm, traffic.norm);
-  if (config.has_experts(block)) {
-    add_experts(passes, config, form);
-  } else {
+  if (kind.mixer != Mixer::none) {
+    add_start("attention_norm");
+    add_mixer(passes, config, form, block);
+    add_end("attention_norm_behind", "attention_add");
+  }
+  if (kind.feed != Feed::none && !config.one_norm) add_start("mlp_norm");
+  if (kind.feed == Feed::experts) add_experts(passes, config, form);
+  if (kind.feed == Feed::dense) {
     add_mlp(passes, {"mlp_up", "mlp_activation", "mlp_down"}, sizes, config.gated, sizes.ffn,
             sizes.tokens, traffic);
   }
-  add_end("mlp_norm_behind", "mlp_add");
+  if (kind.feed != Feed::none) add_end("mlp_norm_behind", "mlp_add");
   std::reverse(passes.input_grad.begin(), passes.input_grad.end());
   std::reverse(passes.weight_grad.begin(), passes.weight_grad.end());
   set_launches(passes, form.fused);

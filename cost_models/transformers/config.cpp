@@ -11,9 +11,7 @@
 namespace stageline {
 namespace {
 
-std::int64_t norm_parameters(const TransformerConfig& config, std::int64_t width) {
-  return config.norm == NormKind::layer ? 2 * width : width;
-}
+double in_double(std::int64_t number) { return static_cast<double>(number); }
 
 // Weights of attention's products with the hidden state, those of latent attention with its low
 // ranks: one multiply-accumulate a token each.
@@ -22,7 +20,8 @@ std::int64_t attention_weights(const TransformerConfig& config) {
   if (!config.latent) {
     const std::int64_t queries = config.heads * config.head_width;
     const std::int64_t keys_and_values = 2 * config.kv_heads * config.head_width;
-    return h * (queries + keys_and_values) + queries * h;
+    const std::int64_t gate = config.attention_gate ? queries : 0;
+    return h * (queries + gate + keys_and_values) + queries * h;
   }
   const LatentAttention& latent = *config.latent;
   const std::int64_t queries = config.heads * (latent.plain_width + latent.rotary_width);
@@ -31,7 +30,45 @@ std::int64_t attention_weights(const TransformerConfig& config) {
   const std::int64_t down = h * (latent.key_value_rank + latent.rotary_width);
   const std::int64_t up =
       latent.key_value_rank * config.heads * (latent.plain_width + latent.value_width);
-  return query + down + up + config.heads * latent.value_width * h;
+  const std::int64_t index = latent.index_heads * latent.index_width * latent.query_rank +
+                             h * (latent.index_width + latent.index_heads);
+  return query + down + up + config.heads * latent.value_width * h +
+         (latent.index_heads > 0 ? index : 0);
+}
+
+// Both products; a convolution has a multiply-accumulate a weight and token, too.
+std::int64_t linear_weights(const TransformerConfig& config, const LinearMixer& linear) {
+  return config.hidden * (linear.columns() + linear.values()) + linear.taps * linear.convolved();
+}
+
+// Biases, norms, and numbers a head: of the delta rule and of Mamba a decay and a bias of the time
+// step, of Mamba also what passes by the state.
+std::int64_t linear_extras(const TransformerConfig& config, const LinearMixer& linear) {
+  std::int64_t sum = linear.convolution_bias ? linear.convolved() : 0;
+  if (linear.bias) sum += linear.columns() + config.hidden;
+  switch (linear.kind) {
+    case LinearKind::delta_net:
+      return sum + 2 * linear.heads + linear.value_width;
+    case LinearKind::mamba:
+      return sum + 3 * linear.heads + linear.values();
+    case LinearKind::lightning:
+      return sum + linear.values();
+  }
+  return sum;  // unreachable; g++ wants it
+}
+
+std::int64_t query_key_norm_parameters(const TransformerConfig& config) {
+  switch (config.query_key_norm) {
+    case QueryKeyNorm::none:
+    case QueryKeyNorm::bare:
+      return 0;
+    case QueryKeyNorm::head:
+      return 2 * norm_parameters(config, config.head_width);
+    case QueryKeyNorm::all:
+      return norm_parameters(config, config.heads * config.head_width) +
+             norm_parameters(config, config.kv_heads * config.head_width);
+  }
+  return 0;  // unreachable; g++ wants it
 }
 
 // Biases, and the norms inside attention.
@@ -40,14 +77,44 @@ std::int64_t attention_extras(const TransformerConfig& config) {
   if (config.latent) {
     const LatentAttention& latent = *config.latent;
     if (latent.query_rank > 0) sum += norm_parameters(config, latent.query_rank);
+    if (latent.index_heads > 0) sum += 2 * latent.index_width;  // a layer norm of its keys
     return sum + norm_parameters(config, latent.key_value_rank);
   }
   if (config.query_key_value_bias) {
     sum += (config.heads + 2 * config.kv_heads) * config.head_width;
   }
-  if (config.query_key_norm) sum += 2 * norm_parameters(config, config.head_width);
+  if (config.query_key_value_bias && config.attention_gate) {
+    sum += config.heads * config.head_width;
+  }
+  sum += query_key_norm_parameters(config);
   if (config.sinks) sum += config.heads;
   return sum;
+}
+
+// Weights of the first half of a block.
+std::int64_t mixer_weights(const TransformerConfig& config, std::int64_t block) {
+  switch (config.kind(block).mixer) {
+    case Mixer::attention:
+      return attention_weights(config);
+    case Mixer::linear:
+      return linear_weights(config, *config.linear);
+    case Mixer::none:
+      return 0;
+  }
+  return 0;  // unreachable; g++ wants it
+}
+
+std::int64_t mixer_parameters(const TransformerConfig& config, std::int64_t block) {
+  const std::int64_t weights = mixer_weights(config, block);
+  switch (config.kind(block).mixer) {
+    case Mixer::attention:
+      return weights + attention_extras(config);
+    case Mixer::linear:
+      return weights + linear_extras(config, *config.linear);
+    case Mixer::none:
+      return 0;
+  }
+  return 0;  // unreachable; g++ wants it
 }
 
 std::int64_t mlp_weights(const TransformerConfig& config, std::int64_t ffn) {
@@ -77,6 +144,7 @@ constexpr std::int64_t most_ffn = 1 << 18;
 constexpr std::int64_t most_vocab = 1 << 22;
 constexpr std::int64_t most_tokens = 1 << 24;  // of a sequence
 constexpr std::int64_t most_experts = 1 << 12;
+constexpr std::int64_t most_taps = 1 << 10;
 
 struct Limit {
   std::string_view what;
@@ -129,25 +197,50 @@ void check_experts(const TransformerConfig& config, const Experts& experts) {
 }
 
 void check_latent(const TransformerConfig& config, const LatentAttention& latent) {
-  const std::array<Limit, 5> limits = {{
+  const std::array<Limit, 8> limits = {{
       {"the rank of queries", latent.query_rank, 0, most_hidden},
       {"the rank of keys and values", latent.key_value_rank, 1, most_hidden},
       {"a head's width without positions", latent.plain_width, 1, most_head_width},
       {"a head's rotary width", latent.rotary_width, 0, most_head_width},
       {"a head's width of values", latent.value_width, 1, most_head_width},
+      {"the indexer's heads", latent.index_heads, 0, most_heads},
+      {"a width of the indexer's heads", latent.index_width, 0, most_head_width},
+      {"the keys that the indexer takes", latent.index_keys, 0, most_tokens},
+  }};
+  for (const Limit& limit : limits) check_limit(config, limit);
+}
+
+void check_linear(const TransformerConfig& config, const LinearMixer& linear) {
+  const std::array<Limit, 5> limits = {{
+      {"the heads of linear layers", linear.heads, 1, most_heads},
+      {"the key heads of linear layers", linear.key_heads, 1, most_heads},
+      {"the width of a linear layer's key", linear.key_width, 1, most_head_width},
+      {"the width of a linear layer's value", linear.value_width, 1, most_head_width},
+      {"the taps of a convolution", linear.taps, 0, most_taps},
   }};
   for (const Limit& limit : limits) check_limit(config, limit);
 }
 
 }  // namespace
 
-bool TransformerConfig::has_experts(std::int64_t block) const {
-  if (!experts || block < experts->dense_blocks) return false;
-  return (block - experts->dense_blocks + 1) % experts->every == 0;
+std::int64_t norm_parameters(const TransformerConfig& config, std::int64_t width) {
+  switch (config.norm) {
+    case NormKind::layer:
+      return 2 * width;
+    case NormKind::rms:
+    case NormKind::layer_weight:
+      return width;
+    case NormKind::bare:
+      return 0;
+  }
+  return width;  // unreachable; g++ wants it
 }
 
-bool TransformerConfig::has_window(std::int64_t block) const {
-  return window > 0 && block % window_every == 0;
+std::int64_t block_norms(const TransformerConfig& config, std::int64_t block) {
+  const BlockKind kind = config.kind(block);
+  const int halves = (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
+  const int before = config.norms_before ? (config.one_norm ? 1 : halves) : 0;
+  return before + (config.norms_behind ? halves : 0);
 }
 
 std::int64_t expert_parameters(const TransformerConfig& config, std::int64_t block) {
@@ -156,18 +249,20 @@ std::int64_t expert_parameters(const TransformerConfig& config, std::int64_t blo
 }
 
 std::int64_t block_parameters(const TransformerConfig& config, std::int64_t block) {
-  const std::int64_t norms = (config.norms_behind ? 4 : 2) * norm_parameters(config, config.hidden);
-  const std::int64_t mlp =
-      config.has_experts(block)
-          ? expert_parameters(config, block) + routing_parameters(config, *config.experts)
-          : mlp_parameters(config, config.ffn);
-  return attention_weights(config) + attention_extras(config) + mlp + norms;
+  std::int64_t sum = block_norms(config, block) * norm_parameters(config, config.hidden);
+  const Feed feed = config.kind(block).feed;
+  if (feed == Feed::experts) {
+    sum += expert_parameters(config, block) + routing_parameters(config, *config.experts);
+  }
+  if (feed == Feed::dense) sum += mlp_parameters(config, config.ffn);
+  return sum + mixer_parameters(config, block);
 }
 
 std::int64_t parameters(const TransformerConfig& config) {
   const std::int64_t table = config.vocab * config.hidden;
   std::int64_t sum = config.tied ? table : 2 * table;
   if (config.positions == Positions::learned) sum += config.places * config.hidden;
+  if (config.head_bias) sum += config.vocab;
   sum += (config.embedding_norm ? 2 : 1) * norm_parameters(config, config.hidden);
   for (std::int64_t i = 0; i < config.layers; ++i) sum += block_parameters(config, i);
   return sum;
@@ -218,29 +313,48 @@ void check(const TransformerConfig& config) {
   }
   if (config.latent) check_latent(config, *config.latent);
   if (config.experts) check_experts(config, *config.experts);
+  if (config.linear) check_linear(config, *config.linear);
 }
 
 double attention_products(const TransformerConfig& config, std::int64_t block, std::int64_t seq) {
+  const Mixer mixer = config.kind(block).mixer;
+  if (mixer == Mixer::none) return 0;
+  if (mixer == Mixer::linear) {
+    const int passes = config.linear->kind == LinearKind::delta_net ? 3 : 2;
+    return passes * in_double(config.linear->values()) * in_double(config.linear->key_width);
+  }
   const std::int64_t query_width =
       config.latent ? config.latent->plain_width + config.latent->rotary_width : config.head_width;
   const std::int64_t value_width = config.latent ? config.latent->value_width : config.head_width;
-  const std::int64_t keys = config.has_window(block) ? std::min(config.window, seq) : seq;
-  return static_cast<double>(config.heads) * static_cast<double>(query_width + value_width) *
-         static_cast<double>(keys);
+  std::int64_t keys = config.has_window(block) ? std::min(config.window, seq) : seq;
+  double products = 0;
+  if (config.latent && config.latent->index_heads > 0) {
+    products += in_double(config.latent->index_heads) * in_double(config.latent->index_width) *
+                in_double(keys);
+    keys = std::min(config.latent->index_keys, keys);
+  }
+  return products +
+         in_double(config.heads) * in_double(query_width + value_width) * in_double(keys);
 }
 
 double model_flops(const TransformerConfig& config, std::int64_t seq, std::int64_t sequences) {
+  return model_flops(config, config.layers, seq, sequences);
+}
+
+double model_flops(const TransformerConfig& config, std::int64_t blocks, std::int64_t seq,
+                   std::int64_t sequences) {
   // Products of the forward, a token.
   double products = static_cast<double>(config.hidden) * static_cast<double>(config.vocab);
-  for (std::int64_t i = 0; i < config.layers; ++i) {
-    std::int64_t weights = attention_weights(config);
-    if (config.has_experts(i)) {
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    std::int64_t weights = mixer_weights(config, i);
+    const Feed feed = config.kind(i).feed;
+    if (feed == Feed::experts) {
       const Experts& experts = *config.experts;
       weights += config.hidden * experts.count;  // the router
       weights += experts.chosen * mlp_weights(config, experts.ffn);
       weights += mlp_weights(config, experts.shared_ffn);
       if (experts.shared_gate) weights += config.hidden;
-    } else {
+    } else if (feed == Feed::dense) {
       weights += mlp_weights(config, config.ffn);
     }
     products += static_cast<double>(weights) + attention_products(config, i, seq);

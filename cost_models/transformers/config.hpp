@@ -13,8 +13,12 @@
 
 namespace stageline {
 
-enum class NormKind : std::uint8_t { layer, rms };  // with a bias, or without
-enum class Positions : std::uint8_t { learned, rotary, alibi };
+/// With a bias; without; a layer norm without one (Command R); one without parameters (OLMo).
+enum class NormKind : std::uint8_t { layer, rms, layer_weight, bare };
+enum class Positions : std::uint8_t { learned, rotary, alibi, none };
+/// Norms of queries and keys: over the width of a head, with weights that all heads share (Qwen 3);
+/// over all heads, or with weights for each (OLMo 2, Command R+); without weights (Llama 4).
+enum class QueryKeyNorm : std::uint8_t { none, head, all, bare };
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): queries and keys have a part
 /// without positions and a rotary part, which all heads' keys share; queries, and keys with values,
@@ -25,6 +29,11 @@ struct LatentAttention {
   std::int64_t plain_width = 0;   // of a head's query and key: without positions,
   std::int64_t rotary_width = 0;  // and with them
   std::int64_t value_width = 0;   // of a head
+  // Sparse attention (DeepSeek-V3.2): heads of an indexer, which scores all keys, their width, and
+  // the keys that a token then attends to. 0: none, all keys.
+  std::int64_t index_heads = 0;
+  std::int64_t index_width = 0;
+  std::int64_t index_keys = 0;
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 
@@ -43,6 +52,41 @@ struct Experts {
   friend bool operator==(const Experts&, const Experts&) = default;
 };
 
+/// A layer in place of attention whose state has a constant size: a matrix of key_width by
+/// value_width for each of its heads.
+enum class LinearKind : std::uint8_t {
+  delta_net,  // gated delta rule, with a convolution and a gate (Qwen3-Next, arXiv 2412.06464)
+  mamba,      // Mamba 2 (arXiv 2405.21060)
+  lightning   // with an output gate (MiniMax-01, arXiv 2501.08313)
+};
+struct LinearMixer {
+  LinearKind kind = LinearKind::delta_net;
+  std::int64_t heads = 0;        // for values
+  std::int64_t key_heads = 0;    // for queries and keys; of Mamba groups
+  std::int64_t key_width = 0;    // of Mamba the state
+  std::int64_t value_width = 0;  // of a head
+  std::int64_t taps = 0;         // of the convolution
+  bool convolution_bias = false;
+  bool bias = false;  // of its products
+
+  std::int64_t keys() const { return key_heads * key_width; }
+  std::int64_t values() const { return heads * value_width; }
+  std::int64_t convolved() const;  // channels of the convolution
+  std::int64_t columns() const;    // of the first product: all that follows from the hidden state
+  friend bool operator==(const LinearMixer&, const LinearMixer&) = default;
+};
+
+enum class Mixer : std::uint8_t { attention, linear, none };
+enum class Feed : std::uint8_t { dense, experts, none };
+/// The two halves of a block, of which one may be missing (Nemotron-H).
+struct BlockKind {
+  Mixer mixer = Mixer::attention;
+  Feed feed = Feed::dense;
+  bool window = false;
+  bool rotary = true;  // whether rotary positions turn its queries and keys
+  friend bool operator==(const BlockKind&, const BlockKind&) = default;
+};
+
 struct TransformerConfig {
   std::string name;    // "llama3-70b", or the config.json
   std::string family;  // "llama"
@@ -56,30 +100,50 @@ struct TransformerConfig {
   std::int64_t vocab = 0;       // as published, not padded
   bool tied = false;            // the head's weights are the embedding's
   NormKind norm = NormKind::rms;
-  bool norms_behind = false;       // one more norm behind attention and MLP (Gemma 2)
-  bool embedding_norm = false;     // and one behind the embedding (BLOOM)
-  bool query_key_norm = false;     // norms over the width of a head (Qwen 3)
+  bool norms_before = true;     // a norm before attention and MLP
+  bool norms_behind = false;    // one (more) behind attention and MLP (Gemma 2; OLMo 2: alone)
+  bool embedding_norm = false;  // and one behind the embedding (BLOOM)
+  QueryKeyNorm query_key_norm = QueryKeyNorm::none;
+  bool attention_gate = false;     // attention's output is weighed by a product (Qwen3-Next)
   bool sinks = false;              // a learned number a head in the softmax's sum (GPT-OSS)
   bool parallel_residual = false;  // x + attention(norm(x)) + MLP(norm'(x)) (GPT-NeoX)
+  bool one_norm = false;           // of which both read the same (GPT-J)
   bool query_key_value_bias = false;
   bool projection_bias = false;  // of attention's output
   bool mlp_bias = false;
+  bool head_bias = false;  // of the logits (GPT-J)
   Positions positions = Positions::rotary;
   std::int64_t places = 0;  // rows of a learned table of positions
   std::int64_t window = 0;  // tokens that a token attends to, of sliding-window blocks; 0: all
   std::int64_t window_every =
-      1;  // one block of so many has the window, the first of them (Gemma 2: 2)
+      1;                 // one block of so many has the window, the first of them (Gemma 2: 2)
+  bool chunked = false;  // the window is a piece of the sequence, in which tokens attend (Llama 4)
   std::optional<LatentAttention> latent{};
+  std::optional<LinearMixer> linear{};
   std::optional<Experts> experts{};
+  /// Kinds of the blocks, again from the start where there are more; the block behind the last is
+  /// as the last. Empty: attention in all, windows and experts as stated above.
+  std::vector<BlockKind> pattern{};
   std::int64_t prediction_modules = 0;  // each predicts one more token (DeepSeek-V3); not priced
   std::int64_t seq = 2048;              // usual length of a sequence in pretraining
   std::string headless;  // class that the config.json is of, without the head that is priced; or ""
   std::string source;
+  std::vector<std::string> notes{};  // what the file has that is left out
 
+  BlockKind kind(std::int64_t block) const;
   bool has_experts(std::int64_t block) const;
   bool has_window(std::int64_t block) const;
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
+
+/// States the blocks one by one: by `window_every`, `dense_blocks` and `every` where these can say
+/// it, else as the shortest pattern.
+void set_blocks(TransformerConfig& config, const std::vector<BlockKind>& kinds);
+
+/// Parameters of a norm over that width.
+std::int64_t norm_parameters(const TransformerConfig& config, std::int64_t width);
+/// Norms of the hidden state in one block.
+std::int64_t block_norms(const TransformerConfig& config, std::int64_t block);
 
 /// All parameters, each once: tied weights count once. Equal to the published number.
 std::int64_t parameters(const TransformerConfig& config);
@@ -103,6 +167,8 @@ void check(const TransformerConfig& config);
 /// Multiply-accumulates of one token in the two products of a block's attention, scores and
 /// context: with all `seq` tokens of its sequence, whatever the causal mask; in a block with a
 /// window with at most as many as the window has.
+/// In a linear layer those with its state, of its recurrence: one to write it and one to read it,
+/// of the delta rule one more to read what is there.
 double attention_products(const TransformerConfig& config, std::int64_t block, std::int64_t seq);
 
 /// FLOPs of training on that many sequences of `seq` tokens as the literature counts them: 2 a
@@ -110,6 +176,9 @@ double attention_products(const TransformerConfig& config, std::int64_t block, s
 /// nothing recomputed; experts as chosen. A GPT's are 72·B·s·L·h²·(1 + s/(6h) + V/(12·L·h))
 /// (Narayanan et al. 2021, arXiv 2104.04473, without their recomputation).
 double model_flops(const TransformerConfig& config, std::int64_t seq, std::int64_t sequences);
+/// Those of the first `blocks` blocks alone, and of the head.
+double model_flops(const TransformerConfig& config, std::int64_t blocks, std::int64_t seq,
+                   std::int64_t sequences);
 
 /// A model by name: "llama3-70b".
 struct FamilyMember {

@@ -4,40 +4,20 @@
 // Exact counts are those of the published weights: each tensor once, without buffers (Llama 2's
 // files hold 64 inverse frequencies a block besides). Of DeepSeek-V3 the module that predicts one
 // more token (MTP), which files as block 61, is left out. Where only a rounded number is published
-// it is 0 here: GPT-3 and the models of Megatron-LM's papers.
+// it is 0 here: GPT-3 and the models of Megatron-LM's papers. From Gemma 3 and Kimi K2 on, counts
+// are those of transformers 5.24 on its meta device with the published config.json, of Gemma 3 also
+// those of the published files less the vision tower; modules of MTP and towers are left out.
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cost_models/transformers/config.hpp"
+#include "cost_models/transformers/recent_families.hpp"
 
 namespace stageline {
 namespace {
 
-struct Size {
-  std::int64_t layers, hidden, heads, kv_heads, ffn;
-};
-
 using Table = std::vector<FamilyMember>;
-
-std::string config_json(std::string_view repository) {
-  return "https://huggingface.co/" + std::string(repository) + "/blob/main/config.json";
-}
-
-TransformerConfig sized(std::string_view name, std::string_view family, const Size& size,
-                        std::string source) {
-  TransformerConfig config;
-  config.name = name;
-  config.family = family;
-  config.layers = size.layers;
-  config.hidden = size.hidden;
-  config.heads = size.heads;
-  config.kv_heads = size.kv_heads;
-  config.head_width = size.hidden / size.heads;
-  config.ffn = size.ffn;
-  config.source = std::move(source);
-  return config;
-}
 
 // Layer norms, biases everywhere, two matrices in an MLP of 4 · hidden, learned places, tied.
 TransformerConfig gpt_like(std::string_view name, std::string_view family, std::int64_t layers,
@@ -53,16 +33,6 @@ TransformerConfig gpt_like(std::string_view name, std::string_view family, std::
   config.mlp_bias = true;
   config.positions = Positions::learned;
   config.places = seq;
-  config.seq = seq;
-  return config;
-}
-
-// RMS norms, rotary positions, three matrices in an MLP, no bias.
-TransformerConfig llama_like(std::string_view name, std::string_view family, const Size& size,
-                             std::int64_t vocab, std::int64_t seq, std::string_view repository) {
-  TransformerConfig config = sized(name, family, size, config_json(repository));
-  config.gated = true;
-  config.vocab = vocab;
   config.seq = seq;
   return config;
 }
@@ -152,7 +122,7 @@ void add_bloom(Table& table) {
 }
 
 void add_llama(Table& table) {
-  const auto add = [&](std::string_view name, std::string_view family, const Size& size,
+  const auto add = [&](std::string_view name, std::string_view family, const FamilySize& size,
                        std::int64_t vocab, std::int64_t seq, bool tied, std::int64_t published,
                        std::string_view repository, std::string_view summary) {
     TransformerConfig config = llama_like(name, family, size, vocab, seq, repository);
@@ -189,7 +159,7 @@ void add_mistral(Table& table) {
   mistral.window = 4096;
   table.push_back({std::move(mistral), 7'241'732'096,
                    "Mistral 7B v0.1, 7.2 billion parameters, 32 blocks, windows of 4096 tokens"});
-  const auto add = [&](std::string_view name, const Size& size, std::int64_t seq,
+  const auto add = [&](std::string_view name, const FamilySize& size, std::int64_t seq,
                        std::int64_t published, std::string_view repository,
                        std::string_view summary) {
     TransformerConfig config = llama_like(name, "mixtral", size, 32000, seq, repository);
@@ -206,8 +176,9 @@ void add_mistral(Table& table) {
 
 // Qwen 2.5: biases of queries, keys and values.
 void add_qwen25(Table& table) {
-  const auto add = [&](std::string_view name, const Size& size, bool small, std::int64_t published,
-                       std::string_view repository, std::string_view summary) {
+  const auto add = [&](std::string_view name, const FamilySize& size, bool small,
+                       std::int64_t published, std::string_view repository,
+                       std::string_view summary) {
     TransformerConfig config =
         llama_like(name, "qwen2.5", size, small ? 151936 : 152064, 4096, repository);
     config.tied = small;
@@ -232,12 +203,12 @@ void add_qwen25(Table& table) {
 
 // Qwen 3: heads of 128 whatever the width, norms of queries and keys.
 void add_qwen3(Table& table) {
-  const auto add = [&](std::string_view name, const Size& size, bool tied,
+  const auto add = [&](std::string_view name, const FamilySize& size, bool tied,
                        std::optional<Experts> experts, std::int64_t published,
                        std::string_view repository, std::string_view summary) {
     TransformerConfig config = llama_like(name, "qwen3", size, 151936, 4096, repository);
     config.head_width = 128;
-    config.query_key_norm = true;
+    config.query_key_norm = QueryKeyNorm::head;
     config.tied = tied;
     config.experts = experts;
     table.push_back({std::move(config), published, summary});
@@ -263,7 +234,7 @@ void add_qwen3(Table& table) {
 }
 
 void add_deepseek(Table& table) {
-  const auto add = [&](std::string_view name, std::string_view family, const Size& size,
+  const auto add = [&](std::string_view name, std::string_view family, const FamilySize& size,
                        std::int64_t vocab, std::int64_t query_rank, const Experts& experts,
                        std::int64_t published, std::string_view repository,
                        std::string_view summary) {
@@ -307,6 +278,15 @@ void add_deepseek(Table& table) {
       671'026'419'200, "deepseek-ai/DeepSeek-V3",
       "DeepSeek-V3 without MTP, 671.0 billion parameters, 61 blocks, 8 of 256 experts and 1 shared");
   table.back().config.prediction_modules = 1;
+  add("kimi-k2", "kimi-k2", {61, 7168, 64, 64, 18432}, 163840, 1536,
+      {.count = 384,
+       .chosen = 8,
+       .ffn = 2048,
+       .shared_ffn = 2048,
+       .dense_blocks = 1,
+       .correction_bias = true},
+      1'026'408'232'448, "moonshotai/Kimi-K2-Base",
+      "Kimi K2, 1,026.4 billion parameters, 61 blocks, 8 of 384 experts and 1 shared");
 }
 
 // Heads of 64, biases everywhere, windows in every other block, a sink for each head.
@@ -334,7 +314,7 @@ void add_gpt_oss(Table& table) {
 
 // Norms before and behind, windows in every other block.
 void add_gemma2(Table& table) {
-  const auto add = [&](std::string_view name, const Size& size, std::int64_t head_width,
+  const auto add = [&](std::string_view name, const FamilySize& size, std::int64_t head_width,
                        std::int64_t published, std::string_view repository,
                        std::string_view summary) {
     TransformerConfig config = llama_like(name, "gemma2", size, 256000, 8192, repository);
@@ -366,10 +346,39 @@ Table build() {
   add_deepseek(table);
   add_gpt_oss(table);
   add_gemma2(table);
+  add_recent_families(table);
   return table;
 }
 
 }  // namespace
+
+std::string config_json(std::string_view repository) {
+  return "https://huggingface.co/" + std::string(repository) + "/blob/main/config.json";
+}
+
+TransformerConfig sized(std::string_view name, std::string_view family, const FamilySize& size,
+                        std::string source) {
+  TransformerConfig config;
+  config.name = name;
+  config.family = family;
+  config.layers = size.layers;
+  config.hidden = size.hidden;
+  config.heads = size.heads;
+  config.kv_heads = size.kv_heads;
+  config.head_width = size.hidden / size.heads;
+  config.ffn = size.ffn;
+  config.source = std::move(source);
+  return config;
+}
+
+TransformerConfig llama_like(std::string_view name, std::string_view family, const FamilySize& size,
+                             std::int64_t vocab, std::int64_t seq, std::string_view repository) {
+  TransformerConfig config = sized(name, family, size, config_json(repository));
+  config.gated = true;
+  config.vocab = vocab;
+  config.seq = seq;
+  return config;
+}
 
 std::span<const FamilyMember> families() {
   static const Table table = build();

@@ -5,14 +5,16 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stageline {
 
-/// A key is read, neutral or refused. Neutral are those that leave every product and every
-/// parameter as it is: numbers of tokens, dropouts, epsilons, rotary frequencies, scales and caps
-/// of scores, what generation does. A key that is null counts as missing. All throw TraceError with
-/// the file and the JSON pointer.
+/// A key is read, neutral or refused. Without effect is also one that is not read and says nothing:
+/// null, false, 0, "" or empty, for transformers does not read it either. Neutral are those that
+/// leave every product and every parameter as it is: numbers of tokens, dropouts, epsilons, rotary
+/// frequencies, scales and caps of scores, what generation does. A key that is null counts as
+/// missing. All throw TraceError with the file and the JSON pointer.
 class HuggingFaceKeys {
  public:
   /// Throws where `text` is not a JSON object.
@@ -23,12 +25,24 @@ class HuggingFaceKeys {
 
   /// `key` empty: the file as a whole.
   [[noreturn]] void refuse(const std::string& key, const std::string& message) const;
-  /// Refuses keys that were not asked for and are not neutral, with the nearest that were.
-  void refuse_rest() const;
+  /// Refuses keys that were not asked for and are not neutral, all at once, with the nearest that
+  /// were. `norms`: whether queries and keys have norms, which files may state.
+  void refuse_rest(bool norms) const;
+  /// What the file has that is left out: how its stored weights are quantized, towers of images.
+  std::vector<std::string> notes() const;
+  /// The keys of an object inside. `key` is one.
+  std::unique_ptr<HuggingFaceKeys> inside(const std::string& key) const;
 
   bool has(const std::string& key) const;
   bool is_null(const std::string& key) const;  // there, with the value null
-  std::string model_type() const;              // empty where it is missing
+  bool is_text(const std::string& key) const;
+  bool is_list(const std::string& key) const;
+  bool is_object(const std::string& key) const;
+  bool holds(const std::string& key) const;  // there and not null; it need not be read
+  std::string model_type() const;            // empty where it is missing
+  /// The type that the file is read as: model_type() unless read_as() says otherwise.
+  std::string type() const;
+  void read_as(std::string type) { type_ = std::move(type); }
 
   std::int64_t whole(const std::string& key) const;  // at least 1; throws where it is missing
   std::int64_t whole_or(const std::string& key, std::int64_t fallback,
@@ -42,8 +56,13 @@ class HuggingFaceKeys {
 
  private:
   struct Document;
+  HuggingFaceKeys(std::unique_ptr<Document> document, std::string file, std::string prefix);
+  bool says_nothing(const std::string& key, bool norms) const;
+  std::string unknown_keys(const std::vector<std::string>& keys) const;
   std::unique_ptr<Document> document_;
   std::string file_;
+  std::string type_;
+  std::string prefix_;  // of pointers: "/text_config"
   mutable std::set<std::string> asked_;
 };
 

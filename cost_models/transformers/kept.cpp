@@ -29,9 +29,8 @@
 namespace stageline {
 namespace {
 
-constexpr double mask_bytes = 1;         // of dropout, an element
-constexpr double token_id_bytes = 8;     // int64
-constexpr double log_sum_exp_bytes = 4;  // a token and head
+constexpr double mask_bytes = 1;      // of dropout, an element
+constexpr double token_id_bytes = 8;  // int64
 
 // In bytes: all that a forward keeps, and the inputs and output gradients that W reads.
 struct HeldTensors {
@@ -88,16 +87,47 @@ void hold_latent_products(HeldTensors& held, const LatentAttention& latent,
   held.product_writes(own * (key_value_rank + real(latent.rotary_width)));
   held.product_writes(sizes.tokens * sizes.queries());
   held.product_writes(sizes.tokens * sizes.heads * (real(latent.plain_width) + sizes.value_width));
+  if (latent.index_heads == 0) return;
+  const double index = real(latent.index_heads) * (real(latent.index_width) + 1);
+  held.keep(sizes.tokens * (index + real(latent.index_width)));
+  held.product_writes(sizes.tokens * (index + real(latent.index_width)));
+}
+
+// A norm before a product, or what it reads without one.
+void hold_start(HeldTensors& held, const TransformerConfig& config, const RankSizes& sizes) {
+  if (config.norms_before) {
+    hold_norm(held, sizes.norm_elements());
+  } else {
+    held.keep_for_product(sizes.norm_elements());
+  }
+}
+
+// What the first product makes, what is convolved, the scan's output, states between chunks, and
+// what the last product reads.
+void hold_linear(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
+                 const RankSizes& sizes) {
+  const RankLinear rank = rank_linear(*config.linear, sizes);
+  hold_start(held, config, sizes);
+  held.product_writes(sizes.tokens * rank.columns);
+  held.keep(sizes.tokens * (rank.columns + rank.convolved + rank.values));
+  held.kept += single_bytes * sizes.tokens * rank.states;
+  held.keep_for_product(sizes.tokens * rank.values);
+  held.product_writes(sizes.whole_elements());
+  hold_end(held, config, form, sizes);
 }
 
 void hold_attention(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
                     const RankSizes& sizes) {
   const double queries_and_keys = sizes.tokens * (sizes.queries() + sizes.keys());
-  hold_norm(held, sizes.norm_elements());
+  hold_start(held, config, sizes);
   if (config.latent) {
     hold_latent_products(held, *config.latent, sizes);
   } else {
-    if (config.query_key_norm) held.keep(queries_and_keys);
+    if (config.query_key_norm != QueryKeyNorm::none) held.keep(queries_and_keys);
+    if (config.attention_gate) {
+      held.keep(2 * sizes.tokens * sizes.attended());  // the gate, and what it weighs
+      held.product_writes(sizes.tokens * sizes.attended());
+    }
     held.product_writes(queries_and_keys + sizes.tokens * sizes.values());
   }
   held.keep(queries_and_keys + sizes.tokens * sizes.values());
@@ -156,16 +186,22 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
                         std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, form);
   HeldTensors held{.element_bytes = sizes.element_bytes, .product_bytes = sizes.product_bytes};
-  hold_attention(held, config, form, sizes);
-  if (config.has_experts(block) && held.quantized()) {
+  const BlockKind kind = config.kind(block);
+  if (kind.mixer == Mixer::attention) hold_attention(held, config, form, sizes);
+  if (kind.mixer == Mixer::linear) hold_linear(held, config, form, sizes);
+  if (kind.feed == Feed::none) return split(held);
+  const bool experts = kind.feed == Feed::experts;
+  if (experts && held.quantized()) {
     held.keep(config.parallel_residual ? sizes.norm_elements() : 2 * sizes.norm_elements());
     held.weight_grad_inputs += sizes.bytes(sizes.norm_elements());
+  } else if (config.one_norm) {
+    if (held.quantized()) held.keep_for_product(sizes.norm_elements());  // attention has a copy
   } else if (config.parallel_residual) {
     held.keep_for_product(sizes.norm_elements());  // of the norm; its input is attention's, too
   } else {
-    hold_norm(held, sizes.norm_elements());
+    hold_start(held, config, sizes);
   }
-  if (config.has_experts(block)) {
+  if (experts) {
     hold_experts(held, config, form, sizes);
   } else {
     hold_mlp(held, config.gated, sizes.tokens, sizes.ffn, sizes.hidden);

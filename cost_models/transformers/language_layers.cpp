@@ -154,9 +154,9 @@ void set_update(Layer& layer, std::int64_t parameters, const LanguagePricing& pr
 // ---- collectives that run under products ----
 
 // Products that read gathered rows, and those whose output is scattered.
-constexpr std::array<std::string_view, 5> behind_gathers{"qkv", "query", "query_up", "key_value_up",
-                                                         "mlp_up"};
-constexpr std::array<std::string_view, 2> before_scatters{"projection", "mlp_down"};
+constexpr std::array<std::string_view, 6> behind_gathers{"qkv",          "query",  "query_up",
+                                                         "key_value_up", "mlp_up", "linear_in"};
+constexpr std::array<std::string_view, 3> before_scatters{"projection", "mlp_down", "linear_out"};
 
 template <class Names>
 Time products_of(const Layer& layer, const std::vector<Kernel>& pass, const Names& names,
@@ -210,9 +210,7 @@ std::int64_t rank_flops(const std::string& layer, const LanguagePricing& pricing
 }
 
 double flops_of(const LanguagePricing& pricing, std::int64_t layers) {
-  TransformerConfig config = pricing.published;
-  config.layers = layers;
-  return model_flops(config, pricing.form.seq, pricing.form.batch);
+  return model_flops(pricing.published, layers, pricing.form.seq, pricing.form.batch);
 }
 
 // `both`: forward and backward, which is twice the forward.
@@ -249,6 +247,7 @@ void set_backward_workspace(Layer& layer, Bytes bytes) {
 double mlp_gradients(const LanguagePricing& pricing, std::int64_t block) {
   const TransformerConfig& config = pricing.config;
   const int tensors = config.gated ? 3 : 2;
+  if (config.kind(block).feed == Feed::none) return 0;
   double wide = static_cast<double>(config.ffn);
   if (config.has_experts(block)) {
     const Experts& experts = *config.experts;
@@ -281,6 +280,15 @@ double attention_gradients(const LanguagePricing& pricing, const RankSizes& size
                              : sizes.bytes(sizes.tokens * (own + sizes.slices * keys));
   if (pricing.form.attention != AttentionKernel::plain) return vectors;
   return vectors + sizes.bytes(2 * sizes.tokens * sizes.seq * sizes.heads);
+}
+
+// In a linear layer those of what its first product and the convolution make, and of its output.
+double mixer_gradients(const LanguagePricing& pricing, const RankSizes& sizes, std::int64_t block) {
+  const Mixer mixer = pricing.config.kind(block).mixer;
+  if (mixer == Mixer::none) return 0;
+  if (mixer == Mixer::attention) return attention_gradients(pricing, sizes);
+  const RankLinear rank = rank_linear(*pricing.config.linear, sizes);
+  return sizes.bytes(sizes.tokens * (rank.columns + rank.convolved + rank.values));
 }
 
 // FLOPs of a rank as the literature counts them.
@@ -371,9 +379,10 @@ Layer block_layer(const LanguagePricing& given, std::int64_t block) {
   layer.output = bytes(rows);
   const RankSizes sizes = rank_sizes(config, pricing.form);
   // Attention's or the MLP's output before it is added, or what attention reads.
-  layer.forward_workspace = bytes(std::max(rows, gathered_keys(pricing, sizes)));
-  set_backward_workspace(
-      layer, bytes(std::max(mlp_gradients(pricing, block), attention_gradients(pricing, sizes))));
+  const bool attends = config.kind(block).mixer == Mixer::attention;
+  layer.forward_workspace = bytes(std::max(rows, attends ? gathered_keys(pricing, sizes) : 0.0));
+  set_backward_workspace(layer, bytes(std::max(mlp_gradients(pricing, block),
+                                               mixer_gradients(pricing, sizes, block))));
   set_flops(layer, pricing, flops_of(pricing, block + 1) - flops_of(pricing, block));
   if (layer.selective_forward > Time{}) {
     layer.selective_flops = rank_flops(layer.name, pricing, attention_flops(pricing, block));
@@ -456,7 +465,8 @@ Layer head_layer(const LanguagePricing& pricing) {
   set_update(layer, held, pricing);
   layer.parameters = held;
   if (config.tied) {
-    layer.parameters = parameters_of_last_norm(config);
+    const auto tensor = static_cast<std::int64_t>(pricing.form.sharding.tensor);
+    layer.parameters = held - (config.vocab + tensor - 1) / tensor * config.hidden;
     layer.tied_weights = layer.weights - Bytes{layer.parameters * pricing.base.format.bytes};
   }
   set_stash(layer, kept_by_head(config, pricing.form));

@@ -14,6 +14,7 @@
 #include "cost_models/pricing.hpp"
 #include "cost_models/slices.hpp"
 #include "cost_models/transformers/attention_rates.hpp"
+#include "cost_models/transformers/language_form.hpp"
 #include "cost_models/transformers/language_layers.hpp"
 #include "cost_models/transformers/product_recipes.hpp"
 #include "cost_models/transformers/rank_sizes.hpp"
@@ -24,89 +25,6 @@ namespace stageline {
 namespace {
 
 constexpr std::int64_t vocab_padding = 128;  // Megatron-LM's --make-vocab-size-divisible-by
-
-// ---- whether the degrees divide the model ----
-
-void check_multiple(const TransformerConfig& config, std::string_view what, std::int64_t number,
-                    std::string_view of, std::int64_t divisor) {
-  if (number % divisor == 0) return;
-  throw UsageError(fmt::format("{}: {} must be a multiple of {}, and {} is not one of {}",
-                               config.name, what, of, number, divisor));
-}
-
-void check_tp_overlap(const TransformerConfig& config, const LanguageForm& form) {
-  if (form.tp_overlap >= 0 && form.tp_overlap <= 1) return;
-  throw UsageError(
-      fmt::format("{}: tp_overlap is a share of the time of gathers and scatters, from 0 to 1, "
-                  "not {:g}",
-                  config.name, form.tp_overlap));
-}
-
-void check_form(const TransformerConfig& config, const LanguageForm& form) {
-  const std::int64_t tensor = form.sharding.tensor;
-  const std::int64_t context = form.sharding.context;
-  const std::int64_t expert = form.sharding.expert;
-  if (form.batch < 1 || form.batch > std::numeric_limits<int>::max() || form.seq < 1) {
-    throw UsageError(
-        fmt::format("{}: batch must be from 1 to {}, and seq at least 1, not {} and {}",
-                    config.name, std::numeric_limits<int>::max(), form.batch, form.seq));
-  }
-  check_multiple(config, "heads", config.heads, "tp", tensor);
-  if (!config.latent && tensor % config.kv_heads != 0) {
-    check_multiple(config, "kv_heads", config.kv_heads, "tp (or tp one of kv_heads)", tensor);
-  }
-  bool dense = false;
-  bool routed = false;
-  for (std::int64_t i = 0; i < config.layers && !(dense && routed); ++i) {
-    (config.has_experts(i) ? routed : dense) = true;
-  }
-  if (dense) check_multiple(config, "ffn", config.ffn, "tp", tensor);
-  if (routed) {
-    check_multiple(config, "expert_ffn", config.experts->ffn, form.sharding.folded() ? "etp" : "tp",
-                   form.sharding.expert_tensor_ranks());
-    check_multiple(config, "shared_ffn", config.experts->shared_ffn, "tp", tensor);
-    check_multiple(config, "experts", config.experts->count, "ep", expert);
-  } else if (expert != 1) {
-    throw UsageError(fmt::format("{} has no experts that ep {} could divide; leave ep at 1",
-                                 config.name, expert));
-  } else if (form.sharding.folded()) {
-    throw UsageError(fmt::format("{} has no experts that etp {} could divide; leave etp out",
-                                 config.name, form.sharding.expert_tensor));
-  }
-  if (form.sharding.folded() && tensor > 1 && !form.sharding.sequence) {
-    throw UsageError(fmt::format(
-        "{}: etp {} with tp {} needs sequence parallelism, by which each rank sends its "
-        "own tokens to the experts; give --sequence-parallel",
-        config.name, form.sharding.expert_tensor, tensor));
-  }
-  check_multiple(config, "seq", form.seq, "cp", context);
-  // Each rank has a piece of the sequence from either end (Megatron-LM refuses others, too).
-  if (context > 1 && form.attention != AttentionKernel::plain) {
-    check_multiple(config, "seq", form.seq, "2·cp, two pieces a rank", 2 * context);
-  }
-  if (form.sharding.sequence) {
-    check_multiple(config, "seq", form.seq, "cp·tp with sp", context * tensor);
-  }
-  if (form.slices > 1) check_slices(config.name, form.seq, form.sharding, form.slices);
-  if (config.positions == Positions::learned && form.seq > config.places) {
-    throw UsageError(
-        fmt::format("{}: its table of positions has {} rows, and seq is {}; give a shorter seq",
-                    config.name, config.places, form.seq));
-  }
-  if (!(form.imbalance >= 1) || !std::isfinite(form.imbalance)) {
-    throw UsageError(
-        fmt::format("{}: imbalance is the most loaded rank's tokens over the mean, at "
-                    "least 1, not {:g}",
-                    config.name, form.imbalance));
-  }
-  check_tp_overlap(config, form);
-  if (form.context_exchange == ContextExchange::ring && form.attention == AttentionKernel::plain) {
-    throw UsageError(fmt::format(
-        "{}: cp_exchange=ring adds up attention part by part, which attention=plain does not; take "
-        "attention=flash, or cp_exchange=all_gather",
-        config.name));
-  }
-}
 
 std::string ring_note(const LanguageForm& form) {
   if (form.context_exchange != ContextExchange::ring) return "";
@@ -143,19 +61,26 @@ class BlockLayers {
   explicit BlockLayers(const LanguagePricing& pricing) : pricing_(pricing) {}
 
   Layer layer(std::int64_t block) {
-    const std::size_t kind = (pricing_.config.has_experts(block) ? 1U : 0U) +
-                             (pricing_.config.has_window(block) ? 2U : 0U) +
-                             (is_wide_block(pricing_, block) ? 4U : 0U);
-    std::optional<Layer>& known = priced_[kind];
-    if (!known) known = block_layer(pricing_, block);
-    Layer layer = *known;
+    const BlockKind kind = pricing_.config.kind(block);
+    const bool wide = is_wide_block(pricing_, block);
+    const auto known = std::find_if(priced_.begin(), priced_.end(), [&](const Priced& one) {
+      return one.kind == kind && one.wide == wide;
+    });
+    const bool first = known == priced_.end();
+    if (first) priced_.push_back({kind, wide, block_layer(pricing_, block)});
+    Layer layer = first ? priced_.back().layer : known->layer;
     layer.name = fmt::format("block.{}", block);
     return layer;
   }
 
  private:
+  struct Priced {
+    BlockKind kind;
+    bool wide = false;
+    Layer layer;
+  };
   const LanguagePricing& pricing_;
-  std::array<std::optional<Layer>, 8> priced_;
+  std::vector<Priced> priced_;
 };
 
 // ---- provenance ----
@@ -307,6 +232,30 @@ void add_precision_notes(std::vector<std::string>& notes, const LanguagePricing&
   }
 }
 
+// What of the blocks is assumed, and what of the file is left out.
+void add_kind_notes(std::vector<std::string>& notes, const TransformerConfig& config) {
+  if (config.name == config.source) {  // a config.json
+    const std::int64_t all = parameters(config);
+    const std::int64_t active = active_parameters(config);
+    notes.push_back(
+        fmt::format("a {} model of {} parameters{}", config.family, all,
+                    active == all ? "" : fmt::format(", {} active on a token", active)));
+  }
+  notes.insert(notes.end(), config.notes.begin(), config.notes.end());
+  if (has_linear_blocks(config)) {
+    notes.emplace_back(
+        "the scan of linear layers is assumed to be bound by memory: it reads queries, keys and "
+        "values and writes its output once, and a state in fp32 a chunk of tokens; their products "
+        "are exact");
+  }
+  if (config.latent && config.latent->index_heads > 0) {
+    notes.push_back(fmt::format(
+        "attention is sparse: an indexer scores all keys, and a token attends to {} of them; that "
+        "reads them as fast as within a window is assumed",
+        config.latent->index_keys));
+  }
+}
+
 std::vector<std::string> notes_of(const LanguagePricing& pricing, const DeviceKind& device) {
   const LanguageForm& form = pricing.form;
   std::vector<std::string> notes;
@@ -320,6 +269,7 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing, const DeviceKi
         "vocabulary",
         pricing.config.headless));
   }
+  add_kind_notes(notes, pricing.config);
   if (form.predictions > 0) {
     notes.push_back(fmt::format(
         "mtp is {}: behind the blocks {} ({:.3g} billion parameters), and the head computes logits "

@@ -166,13 +166,18 @@ std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
                                                const LanguageForm& form, std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, form);
   std::vector<LayerCollective> list;
-  const bool joint = config.parallel_residual && !config.has_experts(block);
-  add_around(list, sizes, sizes.tokens * gathered_width(config), joint ? 0 : sizes.whole_elements(),
-             form.tp_overlap);
-  add_context(list, sizes, form.context_exchange);
-  if (config.has_experts(block)) {
+  const BlockKind kind = config.kind(block);
+  const bool joint = config.parallel_residual && kind.feed == Feed::dense;
+  const double before =
+      kind.mixer == Mixer::attention ? gathered_width(config) : real(config.hidden);
+  if (kind.mixer != Mixer::none) {
+    add_around(list, sizes, sizes.tokens * before, joint ? 0 : sizes.whole_elements(),
+               form.tp_overlap);
+  }
+  if (kind.mixer == Mixer::attention) add_context(list, sizes, form.context_exchange);
+  if (kind.feed == Feed::experts) {
     add_experts_exchange(list, config, form, sizes);
-  } else {
+  } else if (kind.feed == Feed::dense) {
     add_around(list, sizes, sizes.whole_elements(), sizes.whole_elements(), form.tp_overlap);
   }
   return list;

@@ -25,8 +25,6 @@
 namespace stageline {
 namespace {
 
-constexpr double log_sum_exp_bytes = 4;  // a token and head
-
 std::vector<ModuleKernel> whole(std::initializer_list<std::string_view> names) {
   std::vector<ModuleKernel> kernels;
   for (const std::string_view name : names) kernels.push_back({name, 1});
@@ -119,13 +117,19 @@ std::vector<BlockModule> block_modules(const TransformerConfig& config, const La
                                        std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, form);
   const KeptBytes kept = kept_by_block(config, form, block);
-  std::vector<BlockModule> modules{core_attention(config, form, block, sizes, kept)};
-  modules.push_back({"layernorm",
-                     whole({"attention_norm", "mlp_norm"}),
-                     sizes.bytes(2 * sizes.norm_elements()),
-                     {}});
-  if (config.latent) modules.push_back(latent_products(config, form, sizes));
-  if (config.has_experts(block)) {
+  const BlockKind kind = config.kind(block);
+  const bool attends = kind.mixer == Mixer::attention;
+  std::vector<BlockModule> modules;
+  if (attends) modules.push_back(core_attention(config, form, block, sizes, kept));
+  if (config.norms_before) {
+    const int halves = (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
+    modules.push_back({"layernorm",
+                       whole({"attention_norm", "mlp_norm"}),
+                       sizes.bytes((config.one_norm ? 1 : halves) * sizes.norm_elements()),
+                       {}});
+  }
+  if (config.latent && attends) modules.push_back(latent_products(config, form, sizes));
+  if (kind.feed == Feed::experts) {
     const RankExperts experts = rank_experts(config, form, sizes);
     modules.push_back({"moe_act",
                        whole({"experts_activation"}),
@@ -142,12 +146,12 @@ std::vector<BlockModule> block_modules(const TransformerConfig& config, const La
                          inner_bytes(sizes, config.gated, experts.shared_ffn),
                          forward_alone(mlp_collectives(config, form))});
     }
-  } else {
+  } else if (kind.feed == Feed::dense) {
     modules.push_back({"mlp", whole({"mlp_up", "mlp_activation", "mlp_down"}),
                        inner_bytes(sizes, config.gated, sizes.ffn),
                        forward_alone(mlp_collectives(config, form))});
     const bool fused = form.attention == AttentionKernel::flash;
-    if (!config.latent && fused) modules.push_back(ops(config, form, sizes, kept));
+    if (attends && !config.latent && fused) modules.push_back(ops(config, form, sizes, kept));
   }
   return modules;
 }

@@ -132,6 +132,15 @@ bool set_form(TransformerConfig& config, const std::string& key, const std::stri
   return true;
 }
 
+// An option that says which blocks are what, of a model whose blocks are listed.
+void refuse_listed(const TransformerConfig& config, const std::string& key) {
+  const bool windows = std::any_of(config.pattern.begin(), config.pattern.end(),
+                                   [](const BlockKind& kind) { return kind.window; });
+  if (config.pattern.empty() || (key != "dense_blocks" && (key != "window" || windows))) return;
+  throw UsageError(fmt::format("{}: its blocks are listed one by one, and {} does not change them",
+                               config.name, key));
+}
+
 }  // namespace
 
 std::vector<std::string> transformer_options() {
@@ -149,6 +158,7 @@ bool set_option(TransformerConfig& config, const std::string& key, const std::st
         "{} is none of its sizes",
         config.name, key));
   }
+  refuse_listed(config, key);
   TransformerConfig changed = config;
   forget_followers(changed, key, given);
   if (std::int64_t* const size = size_called(changed, key)) {

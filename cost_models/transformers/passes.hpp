@@ -63,6 +63,10 @@ Kernel elementwise(std::string_view name, double bytes);
 void add_attention(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form,
                    std::int64_t block);
 
+/// The same of a linear layer.
+void add_linear_mixer(LayerKernels& passes, const LinearMixer& linear, const RankSizes& sizes,
+                      const BlockTraffic& traffic);
+
 struct MlpNames {
   std::string_view up;
   std::string_view activation;

@@ -6,24 +6,38 @@ namespace {
 
 std::int64_t part(std::int64_t whole, std::int64_t ranks) { return (whole + ranks - 1) / ranks; }
 
-std::int64_t norm_of(const TransformerConfig& config, std::int64_t width) {
-  return config.norm == NormKind::layer ? 2 * width : width;
+// Those of attention that every tensor-parallel rank has.
+std::int64_t replicated_attention(const TransformerConfig& config) {
+  const std::int64_t h = config.hidden;
+  std::int64_t sum = config.projection_bias ? h : 0;
+  if (config.latent) {
+    const LatentAttention& latent = *config.latent;
+    sum += h * (latent.query_rank + latent.key_value_rank + latent.rotary_width);
+    if (latent.query_rank > 0) sum += norm_parameters(config, latent.query_rank);
+    if (latent.index_heads > 0) {  // no rank divides the indexer: its sum is over all its heads
+      sum += latent.index_heads * latent.index_width * latent.query_rank +
+             h * (latent.index_width + latent.index_heads) + 2 * latent.index_width;
+    }
+    return sum + norm_parameters(config, latent.key_value_rank);
+  }
+  if (config.query_key_norm != QueryKeyNorm::head) return sum;
+  return sum + 2 * norm_parameters(config, config.head_width);
+}
+
+std::int64_t replicated_linear(const TransformerConfig& config, const LinearMixer& linear) {
+  const std::int64_t norm = linear.kind == LinearKind::delta_net ? linear.value_width : 0;
+  return norm + (linear.bias ? config.hidden : 0);
 }
 
 // The parameters of a block, without its routed experts, that every tensor-parallel rank has.
 std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
   const std::int64_t h = config.hidden;
-  std::int64_t sum = (config.norms_behind ? 4 : 2) * norm_of(config, h);
-  if (config.projection_bias) sum += h;
-  if (config.latent) {
-    const LatentAttention& latent = *config.latent;
-    sum += h * (latent.query_rank + latent.key_value_rank + latent.rotary_width);
-    if (latent.query_rank > 0) sum += norm_of(config, latent.query_rank);
-    sum += norm_of(config, latent.key_value_rank);
-  } else if (config.query_key_norm) {
-    sum += 2 * norm_of(config, config.head_width);
-  }
-  if (!config.has_experts(block)) return sum + (config.mlp_bias ? h : 0);
+  const BlockKind kind = config.kind(block);
+  std::int64_t sum = block_norms(config, block) * norm_parameters(config, h);
+  if (kind.mixer == Mixer::attention) sum += replicated_attention(config);
+  if (kind.mixer == Mixer::linear) sum += replicated_linear(config, *config.linear);
+  if (kind.feed == Feed::none) return sum;
+  if (kind.feed == Feed::dense) return sum + (config.mlp_bias ? h : 0);
   const Experts& experts = *config.experts;
   sum += h * experts.count + (experts.correction_bias ? experts.count : 0);
   if (experts.shared_ffn > 0 && config.mlp_bias) sum += h;
@@ -31,8 +45,9 @@ std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
 }
 
 // The parameters of keys and values beyond a rank's part, where several ranks repeat their heads.
-std::int64_t repeated(const TransformerConfig& config, std::int64_t tensor) {
+std::int64_t repeated(const TransformerConfig& config, std::int64_t block, std::int64_t tensor) {
   if (config.latent || tensor <= config.kv_heads) return 0;
+  if (config.kind(block).mixer != Mixer::attention) return 0;
   const std::int64_t of_a_head =
       2 * config.head_width * (config.hidden + (config.query_key_value_bias ? 1 : 0));
   return of_a_head - part(of_a_head * config.kv_heads, tensor);
@@ -52,23 +67,24 @@ RankParameters parameters_of_block(const TransformerConfig& config, const Shardi
     rank.experts = part(config.experts->count, sharding.expert) *
                    (part(one - bias, sharding.expert_tensor_ranks()) + bias);
   }
-  rank.all =
-      on_all + part(divided, sharding.tensor) + repeated(config, sharding.tensor) + rank.experts;
+  rank.all = on_all + part(divided, sharding.tensor) + repeated(config, block, sharding.tensor) +
+             rank.experts;
   return rank;
 }
 
 std::int64_t parameters_of_embedding(const TransformerConfig& config, const Sharding& sharding) {
   std::int64_t sum = part(config.vocab, sharding.tensor) * config.hidden;
   if (config.positions == Positions::learned) sum += config.places * config.hidden;
-  return sum + (config.embedding_norm ? norm_of(config, config.hidden) : 0);
+  return sum + (config.embedding_norm ? norm_parameters(config, config.hidden) : 0);
 }
 
 std::int64_t parameters_of_head(const TransformerConfig& config, const Sharding& sharding) {
-  return part(config.vocab, sharding.tensor) * config.hidden + parameters_of_last_norm(config);
+  return part(config.vocab, sharding.tensor) * (config.hidden + (config.head_bias ? 1 : 0)) +
+         parameters_of_last_norm(config);
 }
 
 std::int64_t parameters_of_last_norm(const TransformerConfig& config) {
-  return norm_of(config, config.hidden);
+  return norm_parameters(config, config.hidden);
 }
 
 }  // namespace stageline

@@ -8,6 +8,11 @@
 namespace stageline {
 namespace {
 
+// Tokens of a chunk, between which a scan passes on its state: of flash-linear-attention's gated
+// delta rule, and of Mamba 2 (chunk_size of its published configurations).
+constexpr double delta_chunk = 64;
+constexpr double scan_chunk = 256;
+
 constexpr std::int64_t vocab_step = 128;  // Megatron-LM's --make-vocab-size-divisible-by
 
 }  // namespace
@@ -79,6 +84,18 @@ RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& fo
     experts.received = experts.routed_rows * copies / experts.chosen;
   }
   return experts;
+}
+
+RankLinear rank_linear(const LinearMixer& linear, const RankSizes& sizes) {
+  RankLinear rank;
+  rank.columns = real(linear.columns()) / sizes.tensor;
+  rank.convolved = real(linear.convolved()) / sizes.tensor;
+  rank.values = real(linear.values()) / sizes.tensor;
+  const double a_head = real(linear.heads) / sizes.tensor;
+  rank.read = (2 * real(linear.keys()) + real(linear.values())) / sizes.tensor + 2 * a_head;
+  const double chunk = linear.kind == LinearKind::delta_net ? delta_chunk : scan_chunk;
+  rank.states = rank.values * real(linear.key_width) / chunk;
+  return rank;
 }
 
 double gathered_width(const TransformerConfig& config) {

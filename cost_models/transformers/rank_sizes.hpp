@@ -22,7 +22,8 @@ namespace stageline {
 /// Sizes are whole; products of them are computed in doubles.
 inline double real(std::int64_t number) { return static_cast<double>(number); }
 
-inline constexpr double single_bytes = 4;  // an element of fp32, whatever the number format
+inline constexpr double log_sum_exp_bytes = 4;  // of fused attention, a token and head
+inline constexpr double single_bytes = 4;       // an element of fp32, whatever the number format
 
 /// In tokens, and elements of a token.
 struct RankSizes {
@@ -88,6 +89,16 @@ struct RankExperts {
 /// `config` has experts.
 RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& form,
                          const RankSizes& sizes);
+
+/// A linear layer on one rank, which has its heads. In elements of a token.
+struct RankLinear {
+  double columns = 0;    // of the first product
+  double convolved = 0;  // of them those that are convolved
+  double read = 0;       // by the scan: queries, keys, values, and numbers a head
+  double values = 0;     // the scan's output
+  double states = 0;     // of the states between its chunks, each in fp32
+};
+RankLinear rank_linear(const LinearMixer& linear, const RankSizes& sizes);
 
 /// Tokens that come into the latent attention's products of low rank: those of this rank's part of
 /// the sequence, since the vectors of low rank are gathered, not the hidden state (Megatron-LM,

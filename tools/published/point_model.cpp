@@ -97,6 +97,8 @@ std::string_view word(Positions positions) {
       return "learned";
     case Positions::rotary:
       return "rotary";
+    case Positions::none:
+      return "none";
     case Positions::alibi:
       return "alibi";
   }

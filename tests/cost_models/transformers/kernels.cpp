@@ -354,7 +354,7 @@ TEST_CASE("norms of queries and keys and behind the halves are kernels of their 
   TransformerConfig config = llama_config();
   const LanguageForm form = divided_form(1, 1);
   const double before = traffic(block_kernels(config, form, 0).forward);
-  config.query_key_norm = true;
+  config.query_key_norm = QueryKeyNorm::head;
   const double normed = traffic(block_kernels(config, form, 0).forward);
   CHECK(normed - before == 2 * 2 * 8192.0 * (64 + 8) * 128);
   config.norms_behind = true;

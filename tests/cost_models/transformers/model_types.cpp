@@ -1,0 +1,275 @@
+// Is every model_type read with the parameters that transformers counts, and every block as what it
+// is?
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_models/transformers/config.hpp"
+#include "cost_models/transformers/hugging_face.hpp"
+#include "sim/base/errors.hpp"
+
+namespace stageline::model_types_tests {
+namespace {
+
+using Json = nlohmann::json;
+
+TransformerConfig read(const Json& json) { return read_hugging_face(json.dump(), "config.json"); }
+
+// Empty: it was read.
+std::string refusal(const std::string& text) {
+  try {
+    read_hugging_face(text, "config.json");
+  } catch (const TraceError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Configurations with the parameters that transformers 5.24 counts on its meta device, and a
+// router's correction where it is a buffer. Of the active ones the idle experts are taken off.
+std::vector<Json> counted() {
+  const char* const source = std::getenv("STAGELINE_SOURCE");
+  REQUIRE(source != nullptr);
+  const std::filesystem::path root(source);
+  return Json::parse(text_of(root / "tests/cost_models/transformers/families.json"))
+      .get<std::vector<Json>>();
+}
+
+Json counted_of(std::string_view type) {
+  for (const Json& one : counted()) {
+    if (one["config"]["model_type"] == type) return one["config"];
+  }
+  REQUIRE_MESSAGE(false, type);
+  return {};
+}
+
+// A letter a block: F attention, W with a window, L linear, _ none; e experts, d dense, _ none.
+std::string letters(const TransformerConfig& config) {
+  std::string text;
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const BlockKind kind = config.kind(i);
+    text += kind.mixer == Mixer::linear ? 'L'
+            : kind.mixer == Mixer::none ? '_'
+            : kind.window               ? 'W'
+                                        : 'F';
+    text += kind.feed == Feed::experts ? 'e' : kind.feed == Feed::dense ? 'd' : '_';
+  }
+  return text;
+}
+
+TEST_CASE("every model_type has the parameters that transformers counts") {
+  std::vector<std::string> types{"gpt2",  "gpt_neox",  "mistral",     "mixtral",
+                                 "qwen2", "qwen2_moe", "deepseek_v2", "gemma2",
+                                 "bloom", "baichuan",  "internlm2"};
+  for (const Json& one : counted()) {
+    CAPTURE(one.dump());
+    const TransformerConfig config = read(one["config"]);
+    CHECK(parameters(config) == one["parameters"].get<std::int64_t>());
+    CHECK(active_parameters(config) == one["active"].get<std::int64_t>());
+    types.push_back(one["config"]["model_type"]);
+  }
+  for (const std::string& type : hugging_face_types()) {
+    CAPTURE(type);
+    CHECK(std::find(types.begin(), types.end(), type) != types.end());
+  }
+}
+
+TEST_CASE("InternLM 2 and Baichuan have Llama's parameters") {
+  const Json llama = counted_of("llama");
+  for (const char* const type : {"internlm2", "baichuan"}) {
+    Json json = llama;
+    json.erase("attention_bias");
+    json.erase("mlp_bias");
+    TransformerConfig as_llama = read(json);
+    json["model_type"] = type;
+    CHECK(parameters(read(json)) == parameters(as_llama));
+  }
+}
+
+struct Case {
+  const char* file;
+  std::int64_t parameters;
+  std::int64_t active;
+  const char* blocks;
+};
+
+TEST_CASE("the files that people have are read") {
+  const char* const data = std::getenv("STAGELINE_DATA");
+  const std::filesystem::path folder =
+      data == nullptr ? "" : std::filesystem::path(data) / "cases" / "files";
+  if (data == nullptr || !std::filesystem::exists(folder / "config_gemma1.json")) {
+    MESSAGE("skipped: STAGELINE_DATA holds no cases/files/config_gemma1.json");
+    return;
+  }
+  const std::vector<Case> cases{{"false_keys", 40'557'824, 19'324'160, "FeFeFeFeFeFe"},
+                                {"harmless_keys", 25'172'480, 25'172'480, "FdFdFdFdFdFd"},
+                                {"fp8_weights", 34'118'784, 19'963'008, "FdFeFeFeFe"},
+                                {"kimi_k2", 34'118'784, 19'963'008, "FdFeFeFeFe"},
+                                {"infinity", 53'070'464, 53'070'464, "L__dL_F__dL_"},
+                                {"gemma1", 23'403'008, 23'403'008, "FdFdFdFdFdFd"},
+                                {"gpt_oss", 50'051'168, 21'684'320, "WeFeWeFeWeFe"},
+                                {"minimax_m2", 40'560'896, 19'327'232, "FeFeFeFeFeFe"},
+                                {"gemma3_text", 21'050'624, 21'050'624, "WdWdWdWdWdFd"},
+                                {"olmo2", 25'176'320, 25'176'320, "FdFdFdFdFdFd"},
+                                {"phi3", 25'172'480, 25'172'480, "FdFdFdFdFdFd"},
+                                {"smollm3", 21'043'712, 21'043'712, "FdFdFdFdFdFd"},
+                                {"starcoder2", 16'744'192, 16'744'192, "WdWdWdWdWdWd"},
+                                {"qwen3_next", 34'592'784, 20'437'008, "LeLeLeFeLeLe"},
+                                {"windows_last", 25'177'088, 25'177'088, "FdFdFdWdWdWd"},
+                                {"dense_between", 35'429'632, 21'273'856, "FdFeFeFeFeFd"},
+                                {"text_inside", 21'044'480, 21'044'480, "FdFdFdFdFdFd"}};
+  for (const Case& one : cases) {
+    CAPTURE(one.file);
+    const std::string name = std::string("config_") + one.file + ".json";
+    const TransformerConfig config = read_hugging_face(text_of(folder / name), name);
+    CHECK(parameters(config) == one.parameters);
+    CHECK(active_parameters(config) == one.active);
+    CHECK(letters(config) == one.blocks);
+  }
+}
+
+TEST_CASE("a key that says nothing is no reason to refuse a file") {
+  const Json plain = counted_of("qwen3");
+  Json json = plain;
+  json.update({{"qkv_bias", false},
+               {"shared_expert_intermediate_size", 0},
+               {"use_qk_norm", true},
+               {"pruned_heads", Json::object()},
+               {"unsloth_version", "2025.1"},
+               {"is_encoder_decoder", false},
+               {"problem_type", nullptr},
+               {"prefix", ""}});
+  CHECK(read(json) == read(plain));
+  // A llama has no norms of queries and keys that a file could state.
+  Json llama = counted_of("llama");
+  llama["use_qk_norm"] = true;
+  CHECK_FALSE(refusal(llama.dump()).empty());
+}
+
+TEST_CASE("keys with an effect that is not known are refused all at once") {
+  Json json = counted_of("llama");
+  json.update({{"memory_tokens", 16}, {"num_hidden_layer", 4}, {"use_moe", true}});
+  CHECK(
+      refusal(json.dump()) ==
+      "config.json: the keys \"memory_tokens\", \"num_hidden_layer\" (did you mean "
+      "\"num_hidden_layers\"?), \"use_moe\" are not known for model_type \"llama\" and may change "
+      "what is computed; remove those that do not");
+}
+
+TEST_CASE("Python's Infinity is no number, and no reason to refuse a file") {
+  std::string text = counted_of("nemotron_h").dump();
+  const TransformerConfig plain = read_hugging_face(text, "config.json");
+  text.back() = ',';
+  const std::string more = text + R"("time_step_limit": [0.0, Infinity], "_note": "-Infinity"})";
+  CHECK(read_hugging_face(more, "config.json") == plain);
+  CHECK(refusal(text + R"("a": Inf})").find("this is not JSON") != std::string::npos);
+}
+
+TEST_CASE("a type of another name is read as its class says") {
+  Json json = counted_of("deepseek_v3");
+  const TransformerConfig plain = read(json);
+  json["architectures"] = {"DeepseekV3ForCausalLM"};
+  for (const char* const type : {"kimi_k2", "a_new_name"}) {
+    json["model_type"] = type;
+    CHECK(read(json) == plain);
+  }
+  json["architectures"] = {"AnotherForCausalLM"};
+  CHECK_FALSE(refusal(json.dump()).empty());
+}
+
+TEST_CASE("quantized weights are counted as if they were not, with a note") {
+  Json json = counted_of("deepseek_v3");
+  const std::int64_t plain = parameters(read(json));
+  json["quantization_config"] = {{"quant_method", "fp8"}};
+  const TransformerConfig config = read(json);
+  CHECK(parameters(config) == plain);
+  REQUIRE(config.notes.size() == 1);
+  CHECK(config.notes[0].find("stored quantized (fp8)") != std::string::npos);
+}
+
+TEST_CASE("the language model of one that reads images is priced, and a note says so") {
+  const Json text = counted_of("qwen3");
+  Json whole{{"model_type", "qwen3_vl"},
+             {"architectures", {"Qwen3VLForConditionalGeneration"}},
+             {"text_config", text},
+             {"vision_config", {{"depth", 2}}},
+             {"image_token_id", 5}};
+  whole["text_config"]["model_type"] = "qwen3_vl_text";
+  const TransformerConfig config = read(whole);
+  CHECK(parameters(config) == parameters(read(text)));
+  CHECK(config.notes.size() == 1);
+  whole["text_config"]["memory_tokens"] = 3;
+  CHECK(refusal(whole.dump()).starts_with("config.json at /text_config/memory_tokens: "));
+  whole["text_config"]["model_type"] = "mllama_text_model";
+  CHECK(refusal(whole.dump()).find("/text_config/model_type: model_type") != std::string::npos);
+}
+
+TEST_CASE("lists and distances say which block is what") {
+  Json olmo = counted_of("olmo3");
+  olmo["num_hidden_layers"] = 6;
+  CHECK(letters(read(olmo)) == "WdWdWdFdWdWd");
+  olmo["layer_types"] = {"full_attention", "full_attention",    "sliding_attention",
+                         "full_attention", "sliding_attention", "full_attention"};
+  CHECK(letters(read(olmo)) == "FdFdWdFdWdFd");
+  Json exaone = counted_of("exaone4");
+  exaone.update(
+      {{"num_hidden_layers", 4}, {"sliding_window", 64}, {"sliding_window_pattern", "LLG"}});
+  CHECK(letters(read(exaone)) == "WdWdFdWd");
+  Json minimax = counted_of("minimax");
+  minimax.erase("layer_types");
+  CHECK(refusal(minimax.dump()).find("\"layer_types\" is missing") != std::string::npos);
+  minimax.update({{"num_hidden_layers", 3}, {"attn_type_list", {0, 0, 1}}});
+  CHECK(letters(read(minimax)) == "LeLeFe");
+  Json nemotron = counted_of("nemotron_h");
+  nemotron.erase("num_hidden_layers");
+  nemotron["hybrid_override_pattern"] = "M-E*";
+  CHECK(letters(read(nemotron)) == "L__d_eF_");
+  nemotron["hybrid_override_pattern"] = "M?";
+  CHECK(refusal(nemotron.dump()).find("may have M, *, - and E, not ?") != std::string::npos);
+}
+
+TEST_CASE("a named model is what its config.json says") {
+  const Json next{{"model_type", "qwen3_next"},
+                  {"hidden_size", 2048},
+                  {"num_hidden_layers", 48},
+                  {"num_attention_heads", 16},
+                  {"num_key_value_heads", 2},
+                  {"head_dim", 256},
+                  {"intermediate_size", 5120},
+                  {"moe_intermediate_size", 512},
+                  {"shared_expert_intermediate_size", 512},
+                  {"num_experts", 512},
+                  {"num_experts_per_tok", 10},
+                  {"vocab_size", 151936},
+                  {"linear_num_key_heads", 16},
+                  {"linear_num_value_heads", 32},
+                  {"linear_key_head_dim", 128},
+                  {"linear_value_head_dim", 128},
+                  {"linear_conv_kernel_dim", 4}};
+  TransformerConfig config = read(next);
+  const TransformerConfig& named = find_family("qwen3-next-80b")->config;
+  config.name = named.name;
+  config.family = named.family;
+  config.source = named.source;
+  config.seq = named.seq;
+  CHECK(config == named);
+  CHECK(active_parameters(named) == 3'874'929'408);
+}
+
+}  // namespace
+}  // namespace stageline::model_types_tests
