@@ -9,6 +9,7 @@
 #include "sim/lower/passes.hpp"
 #include "tests/interop/csv.hpp"
 #include "tests/text.hpp"
+#include "traces/pipedream/plans.hpp"
 
 namespace stageline::plans_tests {
 namespace {
@@ -106,6 +107,23 @@ TEST_CASE("torchgpipe's balance is the layers of each partition") {
         }) ==
         "torchgpipe's partitions are runs of layers, "
         "and layer 2 of stage 0 comes after one of stage 1");
+}
+
+TEST_CASE("plans of torchgpipe and PipeDream are read as ranges of layers") {
+  CHECK(ranges_of_plan("[3, 3, 2]\n", "a.txt") == "0-2,3-5,6-7");
+  CHECK(ranges_of_plan(R"({"module_to_stage_map": [0, 0, 0, 1, 1, 1, 1],
+      "stage_to_rank_map": {"0": [0], "1": [1]}})",
+                       "conf.json") == "0-2,3-5");
+  CHECK(ranges_of_plan("Et|tL", "a.txt").empty());
+  CHECK(ranges_of_plan("{\"layers\": []}", "a.json").empty());
+  const auto refused = [](const std::string& text) {
+    return test::complaint<TraceError>([&] { ranges_of_plan(text, "a"); });
+  };
+  CHECK(test::contains(refused("[3, 0]"), "a at /1"));
+  CHECK(test::contains(refused(R"({"module_to_stage_map": [0, 1, 0, 1]})"),
+                       "is stage 0 behind stage 1"));
+  CHECK(test::contains(refused(R"({"module_to_stage_map": [0, 0, 1]})"),
+                       "no layer in its last stage"));
 }
 
 }  // namespace

@@ -199,7 +199,8 @@ COMMANDS = {
         "--fix": ("pp=2", []), "--asynchronous": (None, []), "--objective": ("memory", BYTES),
         "--within": ("1000%", BYTES), "--slower-by": ("any", BYTES), "--budget": ("1us", []),
         "--exhaustive": (None, []), "--tokens": ("1e9", GPT),
-        "--price": ("3", GPT), "--top": ("1", []), "--all": (None, []), "--flags": (None, [])}),
+        "--price": ("3", GPT), "--top": ("1", []), "--all": (None, []), "--flags": (None, []),
+        "--emit": ("megatron", ["model:gpt2@h100"]), "--runs-in": ("deepspeed", ["--schedule", "1f1b"])}),
     "draw": (SETTING_WORDS, {
         **OUTPUT, **PICTURES, **PAGE,
         "--program": (file_of("two.slp", run("program", *PLAIN, "--schedule", "gpipe",

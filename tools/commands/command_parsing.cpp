@@ -14,6 +14,7 @@
 #include "tools/commands/flags.hpp"
 #include "tools/commands/help_text.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/launch/flag_table.hpp"
 
 namespace stageline {
 
@@ -101,6 +102,10 @@ std::string unexpected(const CLI::App& app, const std::string& program) {
                          flag, command_of(app, program));
     }
     std::string hint = elsewhere(app, program, name);
+    if (hint.empty()) {
+      const std::string said = said_by_stageline(flag);
+      if (!said.empty()) hint = fmt::format(" ({})", said);
+    }
     if (hint.empty()) {
       const std::string found = nearest(name, own);
       if (!found.empty()) hint = fmt::format(" (did you mean \"--{}\"?)", found);

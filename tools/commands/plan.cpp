@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "schedulers/aliases.hpp"
+#include "schedulers/partition/megatron.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/names.hpp"
 #include "tools/answers/planned.hpp"
@@ -30,6 +31,7 @@
 #include "tools/compare/comparison.hpp"
 #include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"
+#include "tools/launch/emission.hpp"
 #include "tools/planner/planner.hpp"
 #include "tools/report/json/plan.hpp"
 #include "tools/report/page/study_pages.hpp"
@@ -84,6 +86,8 @@ struct PlanFlags {
   bool asynchronous = false;
   bool all = false;
   bool with_flags = false;
+  std::string emit;
+  std::string runs_in;
   int top = 10;
   int threads = 0;
 };
@@ -245,14 +249,39 @@ PlanView view_of(const PlanFlags& flags) {
   return view;
 }
 
+// --runs-in, or the framework that --emit writes for.
+std::optional<Framework> framework_of(const PlanFlags& flags) {
+  if (!flags.runs_in.empty()) return one_of(all_frameworks, flags.runs_in, "--runs-in");
+  if (!flags.emit.empty()) return one_of(emitting_frameworks, flags.emit, "--emit");
+  return std::nullopt;
+}
+
+// The recommended setting as the flags of the framework; empty where nothing fits.
+std::string emitted_text(const PlanFlags& flags, const PlanAnswer& found) {
+  if (flags.emit.empty() || found.drawn.empty()) return "";
+  const Framework framework = one_of(emitting_frameworks, flags.emit, "--emit");
+  const Candidate& candidate = found.plan.front[*found.plan.recommended].candidate;
+  EmissionAsked asked{request_of(found.request.setting, candidate), candidate.spec,
+                      found.request.samples};
+  asked.setting.degrees = candidate.shape.degrees;
+  if (candidate.shape.degrees.pipeline > 1) {
+    const Outcome& outcome = found.outcomes.front();
+    asked.stages = parse_megatron(write_megatron(outcome.plan.partition, outcome.program.placement,
+                                                 found.drawn.front().model));
+  }
+  return fmt::format("\nAs {} has it:\n{}", flags.emit, emitted(framework, asked));
+}
+
 PlanAnswer searched(const PlanFlags& flags) {
   PlanQuestion question;
+  const std::optional<Framework> framework = framework_of(flags);
   question.request = plan_request(flags);
-  question.complete = [&flags](const Setting& setting, PlanRequest& request) {
+  question.complete = [&flags, framework](const Setting& setting, PlanRequest& request) {
+    if (framework) restrict_to(*framework, setting.model, request.space);
     request.samples = samples_of(flags, setting.model);
     request.training = budget_of(flags.common, setting.model);
   };
-  question.drawn = !flags.html.empty();
+  question.drawn = !flags.html.empty() || !flags.emit.empty();
   question.request.stop = &catch_signals(SecondSignal::ends);
   PlanProgressLine progress(!flags.common.quiet);
   question.request.progress = [&](const PlanProgress& now) { progress(now); };
@@ -266,6 +295,7 @@ int run_plan(const PlanFlags& flags) {
   const PlanView view = view_of(flags);
   const PlanAnswer found = searched(flags);
   const bool none = found.plan.front.empty();
+  const std::string emission = emitted_text(flags, found);
   std::vector<std::string> said = notes_of(flags, found);
   Forms forms;
   forms.json = [&] { return plan_json(found.setting, found.request, found.plan, view, said); };
@@ -275,7 +305,7 @@ int run_plan(const PlanFlags& flags) {
     };
   }
   forms.page = [&] { return plan_page(found, view, said); };
-  forms.text = [&] { return plan_text(found, view, common.quiet, flags.all); };
+  forms.text = [&] { return plan_text(found, view, common.quiet, flags.all) + emission; };
   forms.notes = [&] { return said; };
   forms.wrote = {"--html"};
   if (!none) forms.wrote.insert(forms.wrote.begin(), {"--svg", "--pdf", "--png"});
@@ -346,6 +376,14 @@ void add_plan(Flags command) {
             "all rows, what cannot run and why, and what was pruned with its bound")
       .excludes(top);
   output.flag("--flags", flags->with_flags, "the command of every row");
+  search.option("--runs-in", flags->runs_in,
+                fmt::format("search only what a framework has, schedules above all: {}",
+                            fmt::join(names_of(all_frameworks), ", ")));
+  const Flag emit = output.option(
+      "--emit", flags->emit,
+      fmt::format("print the recommended setting as the flags of a framework, and search only what "
+                  "it has: {}",
+                  fmt::join(names_of(emitting_frameworks), ", ")));
   add_svg_flag(command, flags->svg,
                "write peak memory against the step as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);
@@ -353,6 +391,7 @@ void add_plan(Flags command) {
       command, flags->html,
       "write an interactive page with the front and the recommended schedule, or - for stdout");
   add_output_flags(command, common);
+  emit.excludes(command.find("--json"));
   command.footer(
       "Example:\n  stageline plan resnet50-cpu --samples 256 --devices 4 --link 2.5GB/s --schedule "
       "1f1b,zb_h1\n"

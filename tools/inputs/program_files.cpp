@@ -10,6 +10,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/files.hpp"
+#include "traces/pipedream/plans.hpp"
 #include "traces/programs.hpp"
 
 namespace stageline {
@@ -159,6 +160,7 @@ bool is_program_text(std::string_view text) { return format_of(text.substr(0, 40
 
 std::string partition_text(const std::string& text) {
   std::string layout = read_beginning(text, std::size_t{1} << 20);
+  if (std::string ranges = ranges_of_plan(layout, text); !ranges.empty()) return ranges;
   layout.erase(layout.find_last_not_of(" \t\r\n") + 1);
   const bool one_line = layout.find('\n') == std::string::npos;
   return one_line && looks_like_megatron(layout) ? layout : text;

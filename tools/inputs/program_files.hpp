@@ -30,7 +30,8 @@ bool is_program_file(const std::string& path);
 /// The same of a text.
 bool is_program_text(std::string_view text);
 
-/// The text of --partition: of a file that holds a Megatron layout, that layout; else as it is.
+/// The text of --partition: of a file that holds a Megatron layout, that layout, of one with a plan
+/// for torchgpipe or PipeDream its ranges of layers; else as it is. Throws TraceError.
 std::string partition_text(const std::string& text);
 
 /// The model with layers for the empty stages of a Megatron layout that --partition gives; else as

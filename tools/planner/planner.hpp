@@ -36,6 +36,7 @@ struct PlanSpace {
   std::vector<std::string> partitions;
   std::optional<bool> sequence_parallel;
   bool asynchronous = false;  // search schedules without flush, too
+  bool plain_alone = false;   // a pipeline of one rank runs 1F1B and no other schedule
 };
 
 /// "schedule=1f1b", "tp=4|8", "microbatch-size=1": one item of --fix, which replaces what the space

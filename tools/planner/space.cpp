@@ -104,6 +104,7 @@ std::vector<Family> families_of(const PlanSpace& space, const Model& model, int 
       space.offloading.empty() ? std::vector<Offloading>{{}} : space.offloading;
   std::vector<Family> families;
   for (const ScheduleSpec& spec : specs) {
+    if (space.plain_alone && pipeline == 1 && spec.scheduler->name != "1f1b") continue;
     for (const Recomputation& rebuilt : recomputation) {
       const bool twice = recomputes_itself(spec) && !rebuilt.parts.empty();
       if (twice && space.recomputation.empty()) continue;

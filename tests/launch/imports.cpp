@@ -1,0 +1,178 @@
+// Is a run of another framework read as the question that its writer would ask?
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/traces/support.hpp"
+#include "tools/answers/answer.hpp"
+#include "tools/launch/run_setting.hpp"
+#include "tools/launch/shell_words.hpp"
+
+namespace stageline::launch_tests {
+namespace {
+
+RunSetting read_text_of(Framework framework, const std::string& text, const RunAround& around = {},
+                        const LaunchAdditions& additions = {}) {
+  const LaunchArguments arguments = read_arguments(framework, text, "a.run", additions);
+  return setting_of(RunFacts(framework, arguments, additions), around);
+}
+
+std::string example(const std::string& name) { return source_text("tests/launch/runs/" + name); }
+
+bool has_note(const RunSetting& setting, const std::string& words) {
+  for (const std::string& note : setting.notes) {
+    if (contains(note, words)) return true;
+  }
+  return false;
+}
+
+std::string refused(Framework framework, const std::string& text) {
+  return trace_error_of([&] { read_text_of(framework, text); }).what();
+}
+
+const std::string short_run =
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 512 "
+    "--num-attention-heads 8 --seq-length 1024 --micro-batch-size 1 --global-batch-size 16 --bf16 "
+    "--vocab-size 32000 ";
+
+TEST_CASE("a script of Megatron-LM is the command that asks for the same run") {
+  const RunSetting setting = read_text_of(Framework::megatron, example("megatron.sh"));
+  CHECK(command_of(setting) ==
+        "stageline simulate model:transformer@h100,layers=24,hidden=2048,heads=16,kv_heads=8,"
+        "gated=yes,ffn=5632,vocab=32000,tied=no,norm=rms,positions=rotary,seq=4096,"
+        "software=megatron-core-2024 --cluster 'h100x8*4' --pp 2 --tp 4 --dp 4 "
+        "--sequence-parallel --zero 1 --precision bf16 --schedule interleaved_1f1b:chunks=2 "
+        "--partition blocks --recompute every:1 --microbatch-size 2 --microbatches 8");
+  CHECK(has_note(setting, "left out, though they change times or memory: overlap-param-gather"));
+  CHECK(has_note(setting, "nothing is known of them here: some-fork-flag"));
+}
+
+TEST_CASE("the request of a run answers as one that is written by hand") {
+  const RunSetting setting =
+      read_text_of(Framework::megatron,
+                   short_run + "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2");
+  const Result from_run = answer(parse_request(request_of(setting)));
+  const Result by_hand = answer(parse_request(R"({
+    "trace": "model:transformer@h100,layers=8,hidden=512,heads=8,vocab=32000,tied=yes,norm=layer,positions=learned,bias=yes,ffn=2048,seq=1024,software=megatron-core-2024,dropout=yes",
+    "tp": 2, "pp": 2, "dp": 2, "precision": "bf16", "buckets": "none", "partition": "blocks",
+    "microbatch_size": 1, "microbatches": 8})"));
+  REQUIRE(from_run.rows.size() == 1);
+  REQUIRE(from_run.rows[0].outcome);
+  REQUIRE(by_hand.rows[0].outcome);
+  CHECK(from_run.rows[0].outcome->step_time == by_hand.rows[0].outcome->step_time);
+  CHECK(from_run.rows[0].outcome->throughput == by_hand.rows[0].outcome->throughput);
+}
+
+TEST_CASE("Megatron's defaults hold where a flag is not there") {
+  const std::string command = command_of(read_text_of(Framework::megatron, short_run));
+  for (const char* const words :
+       {"ffn=2048", "tied=yes", "norm=layer", "positions=learned", "bias=yes", "dropout=yes",
+        "--buckets none", "--pp 1 --dp 8", "--microbatches 2"}) {
+    CAPTURE(words);
+    CHECK(contains(command, words));
+  }
+  CHECK_FALSE(contains(command, "--zero"));
+  CHECK_FALSE(contains(command, "--sequence-parallel"));
+  CHECK(
+      contains(command_of(read_text_of(Framework::megatron, short_run + "--swiglu")), "ffn=1344"));
+}
+
+TEST_CASE("the flags that decide a cut, a schedule and the state are read") {
+  const auto with = [&](const std::string& more) {
+    return command_of(
+        read_text_of(Framework::megatron, short_run + "--pipeline-model-parallel-size 2 " + more));
+  };
+  CHECK(contains(with("--pipeline-model-parallel-layout 'Et*2|t*2|t*2|t*2L'"),
+                 "--schedule interleaved_1f1b:chunks=2 --partition 'Et*2|t*2|t*2|t*2L'"));
+  CHECK(contains(with("--decoder-last-pipeline-num-layers 3"), "--partition blocks:last=3"));
+  CHECK(contains(with("--num-virtual-stages-per-pipeline-rank 4"), "interleaved_1f1b:chunks=4"));
+  CHECK(contains(with("--recompute-granularity selective --recompute-modules core_attn mlp"),
+                 "--recompute modules:core_attn+mlp"));
+  CHECK(contains(with("--recompute-granularity full --recompute-method block "
+                      "--recompute-num-layers 2"),
+                 "--recompute block:2"));
+  CHECK(contains(with("--grad-reduce-in-bf16"), "--precision mixed"));
+  CHECK(contains(with("--fp8-format hybrid --fp8-recipe tensorwise"), "dtype=fp8-current"));
+  CHECK(contains(with("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params"),
+                 "--zero 3"));
+}
+
+// toml++ and yaml-cpp need not be there.
+bool reads_documents() {
+  for (const Framework framework : {Framework::torchtitan, Framework::nemo}) {
+    const std::string why = usage_error_of([&] {
+      read_arguments(framework, framework == Framework::nemo ? "a: 1" : "a = 1", "a", {});
+    });
+    if (contains(why, "which this build does not read")) return false;
+  }
+  return true;
+}
+
+TEST_CASE("TOML, YAML and JSON are read by the paths of their keys") {
+  if (!reads_documents()) {
+    MESSAGE("skipped: this build reads no TOML or no YAML");
+    return;
+  }
+  const RunAround around{.devices = 64};
+  CHECK(command_of(read_text_of(Framework::torchtitan, example("torchtitan.toml"), around)) ==
+        "stageline simulate model:llama3-8b@h100,seq=8192,software=torchtitan-2025 --cluster "
+        "'h100x8*8' --pp 4 --tp 2 --dp 8 --sequence-parallel --zero 3 --precision bf16 --schedule "
+        "interleaved_1f1b --partition blocks:embedding=1,head=1 --recompute every:1 "
+        "--microbatch-size 1 --microbatches 8");
+  const RunSetting deepspeed =
+      read_text_of(Framework::deepspeed, example("deepspeed.json"), {.model = "llama3-8b"});
+  CHECK(command_of(deepspeed) ==
+        "stageline simulate model:llama3-8b@h100 --cluster 'h100x8*2' --pp 1 --dp 16 --zero 1 "
+        "--precision mixed --schedule 1f1b --microbatch-size 2 --microbatches 8");
+  CHECK(has_note(deepspeed, "zero_optimization.offload_optimizer.device"));
+  const std::string nemo = command_of(read_text_of(Framework::nemo, example("nemo.yaml")));
+  CHECK(contains(nemo, "layers=16,hidden=2048,heads=16,kv_heads=8,gated=yes,ffn=5632"));
+  CHECK(contains(nemo, "--cluster 'h100x8*2' --pp 2 --tp 4 --dp 2 --sequence-parallel --zero 1"));
+  CHECK(contains(nemo, "--recompute selective --microbatch-size 1 --microbatches 16"));
+  const std::string bridge = command_of(
+      read_text_of(Framework::megatron_bridge, example("megatron_bridge.yaml"), {.devices = 16}));
+  CHECK(contains(bridge, "loss=fused,cp_exchange=ring"));
+  CHECK(contains(bridge, "--pp 2 --tp 2 --cp 2 --dp 2"));
+}
+
+TEST_CASE("variables, arrays, defaults and sums of a shell are followed") {
+  const auto words_of = [](const std::string& text, const LaunchAdditions& set = {}) {
+    return shell_commands(text, "a.sh", set).back().words;
+  };
+  using Words = std::vector<std::string>;
+  CHECK(words_of("A=1; B=\"$A 2\"\nrun $B \"$B\" '$B'") == Words{"run", "1", "2", "1 2", "$B"});
+  CHECK(words_of("A=(x \"y z\")\nA+=(w)\nrun \"${A[@]}\"") == Words{"run", "x", "y z", "w"});
+  CHECK(words_of("run ${A:-4} ${B:=5}") == Words{"run", "4", "5"});
+  CHECK(words_of("A=3\nrun $((A * (2 + 2) - 1)) \\\n  last # a remark") ==
+        Words{"run", "11", "last"});
+  CHECK(words_of("A=3\nrun $A", {{"A", "7"}}) == Words{"run", "7"});
+  CHECK(words_of("cat <<EOF\nit's no quote\nEOF\nrun") == Words{"run"});
+}
+
+TEST_CASE("what a script does not say is refused with its line and a way on") {
+  CHECK(contains(refused(Framework::megatron, short_run + "--tensor-model-parallel-size $TP"),
+                 "line 1: tensor-model-parallel-size needs TP, which no line before it sets; give "
+                 "it with --set TP=VALUE"));
+  CHECK(contains(refused(Framework::megatron, "if true; then\nTP=2\nfi\n" + short_run +
+                                                  "--tensor-model-parallel-size $TP"),
+                 "which line 2 sets in a branch"));
+  CHECK(contains(refused(Framework::megatron, short_run + "\n" + short_run),
+                 "line 2: this is a second command"));
+  CHECK(contains(refused(Framework::megatron, "echo hello"), "no command has the arguments"));
+  CHECK(contains(refused(Framework::megatron, "echo 'hello"), "the quote ' that begins here"));
+  CHECK(contains(refused(Framework::megatron, short_run + "--tensor-model-parallel-size 3"),
+                 "8 devices, which tp 3 × cp 1 × pp 1 = 3 does not divide"));
+  CHECK(contains(refused(Framework::megatron, short_run + "--num-layers many"),
+                 "num-layers is a whole number (it is \"many\")"));
+  CHECK(contains(refused(Framework::megatron, short_run + "--multi-latent-attention"),
+                 "give --model, such as deepseek-v3"));
+  CHECK(contains(refused(Framework::deepspeed, "{\"train_batch_size\": 8}"),
+                 "nothing says how many devices run it"));
+  if (!reads_documents()) return;
+  CHECK(contains(refused(Framework::torchtitan, "[model]\nname = \n"), "this is not TOML"));
+  CHECK(contains(refused(Framework::nemo, "model: [1"), "this is not YAML"));
+}
+
+}  // namespace
+}  // namespace stageline::launch_tests

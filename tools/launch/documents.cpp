@@ -1,0 +1,179 @@
+// JSON, TOML and YAML as arguments: each value by the path of its keys.
+#include <fmt/format.h>
+
+#include <functional>
+#include <sstream>
+
+#include "sim/base/errors.hpp"
+#include "tools/launch/arguments.hpp"
+#include "traces/json/tree.hpp"
+
+#ifdef STAGELINE_HAS_TOML
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+#endif
+#ifdef STAGELINE_HAS_YAML
+#include <yaml-cpp/yaml.h>
+#endif
+
+namespace stageline {
+namespace {
+
+std::string below(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+void add_json(const JsonValue& value, const std::string& path, LaunchArguments& all) {
+  if (value.kind == JsonKind::object) {
+    for (std::size_t i = 0; i < value.keys.size(); ++i) {
+      add_json(value.items[i], below(path, value.keys[i]), all);
+    }
+    return;
+  }
+  if (value.kind == JsonKind::null) return;
+  std::string text = value.text;
+  for (const JsonValue& item : value.items) text += (text.empty() ? "" : " ") + item.text;
+  all.given.push_back({path, text, ""});
+}
+
+}  // namespace
+
+LaunchArguments read_json_arguments(const std::string& text, const std::string& file) {
+  const JsonValue value = parse_json(text, file);
+  if (value.kind != JsonKind::object) {
+    throw TraceError(file, "", "the configuration is an object, {\"train_batch_size\": …}");
+  }
+  LaunchArguments all;
+  all.file = file;
+  add_json(value, "", all);
+  return all;
+}
+
+#ifdef STAGELINE_HAS_TOML
+namespace {
+
+// A text without its quotes, everything else as it is written.
+std::string toml_text(const toml::node& node) {
+  if (const auto* const text = node.as_string()) return text->get();
+  if (const auto* const yes = node.as_boolean()) return yes->get() ? "true" : "false";
+  if (const auto* const whole = node.as_integer()) return fmt::format("{}", whole->get());
+  if (const auto* const number = node.as_floating_point()) {
+    return fmt::format("{}", number->get());
+  }
+  std::string all;
+  if (const auto* const list = node.as_array()) {
+    for (const toml::node& item : *list) {
+      all += (all.empty() ? "" : item.is_array() ? "|" : " ") + toml_text(item);
+    }
+  }
+  return all;
+}
+
+void add_toml(const toml::table& table, const std::string& path, LaunchArguments& all) {
+  for (const auto& [key, node] : table) {
+    const std::string at = below(path, std::string(key.str()));
+    if (const toml::table* const inner = node.as_table()) {
+      add_toml(*inner, at, all);
+    } else {
+      all.given.push_back({at, toml_text(node), fmt::format("line {}", node.source().begin.line)});
+    }
+  }
+}
+
+}  // namespace
+
+LaunchArguments read_toml_arguments(const std::string& text, const std::string& file) {
+  LaunchArguments all;
+  all.file = file;
+  try {
+    add_toml(toml::parse(text), "", all);
+  } catch (const toml::parse_error& error) {
+    throw TraceError(
+        file,
+        fmt::format("line {}, column {}", error.source().begin.line, error.source().begin.column),
+        fmt::format("this is not TOML: {}", error.description()));
+  }
+  return all;
+}
+#else
+LaunchArguments read_toml_arguments(const std::string& /*text*/, const std::string& file) {
+  throw UsageError(
+      fmt::format("{} is TOML, which this build does not read: it was made without toml++ (Debian: "
+                  "libtomlplusplus-dev)",
+                  file));
+}
+#endif
+
+#ifdef STAGELINE_HAS_YAML
+namespace {
+
+constexpr int deepest = 32;
+
+void add_yaml(const YAML::Node& node, const std::string& path, int depth, LaunchArguments& all) {
+  if (depth > deepest) {
+    throw TraceError(all.file, path, fmt::format("more than {} levels", deepest));
+  }
+  if (node.IsMap()) {
+    for (const auto& member : node) {
+      if (!member.first.IsScalar()) continue;
+      add_yaml(member.second, below(path, member.first.Scalar()), depth + 1, all);
+    }
+    return;
+  }
+  if (node.IsNull() || !node.IsDefined()) return;
+  std::string text;
+  if (node.IsScalar()) text = node.Scalar();
+  if (node.IsSequence()) {
+    for (const auto& item : node) {
+      if (item.IsScalar()) text += (text.empty() ? "" : " ") + item.Scalar();
+    }
+  }
+  all.given.push_back({path, text, fmt::format("line {}", node.Mark().line + 1)});
+}
+
+}  // namespace
+
+LaunchArguments read_yaml_arguments(const std::string& text, const std::string& file) {
+  LaunchArguments all;
+  all.file = file;
+  try {
+    const YAML::Node node = YAML::Load(text);
+    if (!node.IsMap()) {
+      throw TraceError(file, "", "the configuration is a mapping of names to values");
+    }
+    add_yaml(node, "", 0, all);
+  } catch (const YAML::Exception& error) {
+    throw TraceError(file,
+                     fmt::format("line {}, column {}", error.mark.line + 1, error.mark.column + 1),
+                     fmt::format("this is not YAML: {}", error.msg));
+  }
+  return all;
+}
+#else
+LaunchArguments read_yaml_arguments(const std::string& /*text*/, const std::string& file) {
+  throw UsageError(
+      fmt::format("{} is YAML, which this build does not read: it was made without yaml-cpp "
+                  "(Debian: libyaml-cpp-dev)",
+                  file));
+}
+#endif
+
+LaunchArguments read_arguments(Framework framework, const std::string& text,
+                               const std::string& file, const LaunchAdditions& additions) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) throw TraceError(file, "", "the file is empty");
+  switch (framework) {
+    case Framework::megatron:
+      return read_script(text, file, additions);
+    case Framework::torchtitan:
+      return read_toml_arguments(text, file);
+    case Framework::deepspeed:
+      return read_json_arguments(text, file);
+    case Framework::megatron_bridge:
+    case Framework::nemo:
+      return text[first] == '{' ? read_json_arguments(text, file) : read_yaml_arguments(text, file);
+  }
+  return {};  // unreachable; g++ wants it
+}
+
+}  // namespace stageline
