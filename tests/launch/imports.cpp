@@ -150,6 +150,18 @@ TEST_CASE("variables, arrays, defaults and sums of a shell are followed") {
   CHECK(words_of("cat <<EOF\nit's no quote\nEOF\nrun") == Words{"run"});
 }
 
+TEST_CASE("what may hold flags and is not known is named") {
+  const RunSetting branch = read_text_of(
+      Framework::megatron, "MORE=()\nif [ -n \"$A\" ]; then\nMORE+=(--fp8-format hybrid)\nfi\n" +
+                               short_run + "--log-throughput ${MORE[@]}");
+  CHECK(has_note(branch, "nothing is known of them here: $MORE, which line 3 sets in a branch"));
+  const RunSetting behind = read_text_of(Framework::megatron, short_run + "$EXTRA");
+  CHECK(has_note(behind, "$EXTRA, which no line before it sets"));
+  const RunSetting said =
+      read_text_of(Framework::megatron, short_run + "$EXTRA", {}, {{"EXTRA", "--swiglu --lr 1"}});
+  CHECK(contains(command_of(said), "gated=yes"));
+}
+
 TEST_CASE("what a script does not say is refused with its line and a way on") {
   CHECK(contains(refused(Framework::megatron, short_run + "--tensor-model-parallel-size $TP"),
                  "line 1: tensor-model-parallel-size needs TP, which no line before it sets; give "
@@ -160,6 +172,9 @@ TEST_CASE("what a script does not say is refused with its line and a way on") {
   CHECK(contains(refused(Framework::megatron, short_run + "\n" + short_run),
                  "line 2: this is a second command"));
   CHECK(contains(refused(Framework::megatron, "echo hello"), "no command has the arguments"));
+  std::string doubled = "A=xxxxxxxx\n";
+  for (int i = 0; i < 64; ++i) doubled += "A=\"$A$A\"\n";
+  CHECK(contains(refused(Framework::megatron, doubled), "more than 16777216 bytes"));
   CHECK(contains(refused(Framework::megatron, "echo 'hello"), "the quote ' that begins here"));
   CHECK(contains(refused(Framework::megatron, short_run + "--tensor-model-parallel-size 3"),
                  "8 devices, which tp 3 × cp 1 × pp 1 = 3 does not divide"));

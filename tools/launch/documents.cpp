@@ -1,8 +1,9 @@
 // JSON, TOML and YAML as arguments: each value by the path of its keys.
 #include <fmt/format.h>
 
-#include <functional>
-#include <sstream>
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include "sim/base/errors.hpp"
 #include "tools/launch/arguments.hpp"
@@ -109,6 +110,30 @@ namespace {
 
 constexpr int deepest = 32;
 
+// The path that "${model.seq_length}" or, beside it, "${.seq_length}" names; empty for another
+// value.
+std::string interpolated_path(const LaunchArgument& argument) {
+  const std::string& value = argument.value;
+  if (!value.starts_with("${") || value.find('}') != value.size() - 1) return "";
+  const std::string path = value.substr(2, value.size() - 3);
+  if (!path.starts_with('.')) return path;
+  return below(argument.name.substr(0, argument.name.rfind('.')), path.substr(1));
+}
+
+// OmegaConf's references to other values; one that is not followed is left out.
+void follow_references(LaunchArguments& all) {
+  for (LaunchArgument& one : all.given) {
+    const std::string path = interpolated_path(one);
+    const auto named =
+        std::find_if(all.given.begin(), all.given.end(),
+                     [&](const LaunchArgument& other) { return other.name == path; });
+    if (!path.empty() && named != all.given.end()) one.value = named->value;
+  }
+  std::erase_if(all.given, [](const LaunchArgument& one) {
+    return one.value.find("${") != std::string::npos || one.value == "???";
+  });
+}
+
 void add_yaml(const YAML::Node& node, const std::string& path, int depth, LaunchArguments& all) {
   if (depth > deepest) {
     throw TraceError(all.file, path, fmt::format("more than {} levels", deepest));
@@ -142,6 +167,7 @@ LaunchArguments read_yaml_arguments(const std::string& text, const std::string& 
       throw TraceError(file, "", "the configuration is a mapping of names to values");
     }
     add_yaml(node, "", 0, all);
+    follow_references(all);
   } catch (const YAML::Exception& error) {
     throw TraceError(file,
                      fmt::format("line {}, column {}", error.mark.line + 1, error.mark.column + 1),

@@ -65,6 +65,12 @@ constexpr auto with_effect = std::to_array<std::string_view>({
     "apply-layernorm-1p",
     "window-attn-skip-freq",
     "q-lora-rank",
+    "*-fusion",
+    "ffn-dropout",
+    "num-micro-batches-with-partial-*",
+    "activations-checkpoint-layers-per-pipeline",
+    "grad-allreduce-chunk-size-mb",
+    "megatron-amp-*",
 });
 constexpr auto with_effect_in_documents = std::to_array<std::string_view>({
     "parallelism.enable_compiled_autograd",
@@ -81,7 +87,7 @@ constexpr auto with_effect_in_documents = std::to_array<std::string_view>({
     "mx.*",
     "optimizer.*",
     "activation_checkpoint.*",
-    "model.converters",
+
     "zero_optimization.offload_*",
     "zero_optimization.stage3_*",
     "zero_optimization.reduce_*",
@@ -191,6 +197,28 @@ constexpr auto without_effect = std::to_array<std::string_view>({
     "create-*",
     "use-tokenizer-*",
     "yaml-cfg",
+    "pre-process",
+    "post-process",
+    "mcore-gpt",
+    "use-scaled-init-method",
+    "do-layer-norm-weight-decay",
+    "persist-layer-norm",
+    "transformer-block-type",
+    "normalize-attention-scores",
+    "attention-type",
+    "native-amp-*",
+    "gradient-as-bucket-view",
+    "get-attention-mask-from-fusion",
+    "apex-transformer-log-level",
+    "onnx-safe",
+    "transformer-engine",
+    "reduce-amax",
+    "batch-p2p-comm",
+    "resume-*",
+    "restore-from-path",
+    "calculate-per-token-loss",
+    "tiktoken-*",
+    "no-position-embedding",
 });
 constexpr auto without_effect_in_documents = std::to_array<std::string_view>({
     "job.*",
@@ -235,6 +263,12 @@ constexpr auto without_effect_in_documents = std::to_array<std::string_view>({
     "zero_allow_untested_optimizer",
 });
 
+// Sections of NeMo's and Megatron-Bridge's documents without effect but for what has a row.
+constexpr auto sections_without_effect = std::to_array<std::string_view>(
+    {"name", "exp-manager.*", "trainer.*", "*tokenizer.*", "*.data.*", "*optim.*",
+     "*nsys-profile.*", "dataset.*", "checkpoint.*", "logger.*", "scheduler.*", "optimizer.*",
+     "rng.*", "train.*", "dist.*", "validation.*", "profiling.*"});
+
 // "save-*" of "save-interval", "no-*-fusion" of "no-rope-fusion".
 bool matches(std::string_view pattern, std::string_view name) {
   const std::size_t star = pattern.find('*');
@@ -260,6 +294,7 @@ LaunchEffect effect_of(Framework framework, std::string_view name) {
   std::string key(name);
   if (is_megatron(framework)) {
     std::replace(key.begin(), key.end(), '_', '-');
+    if (any_matches(sections_without_effect, key)) return LaunchEffect::none;
     key.erase(0, key.rfind('.') + 1);
     if (any_matches(without_effect, key)) return LaunchEffect::none;
     return any_matches(with_effect, key) ? LaunchEffect::left_out : LaunchEffect::unknown;

@@ -130,6 +130,8 @@ constexpr std::array flags{
                "compile.enable training.compile"},
     LaunchFlag{"model_name", "the model's name", Form::value, "", "model.name"},
     LaunchFlag{"model_flavor", "the model's name", Form::value, "", "model.flavor"},
+    LaunchFlag{"converters", "dtype=fp8-current behind the model's name", Form::value, "",
+               "model.converters"},
     LaunchFlag{"seq", "seq=N behind the model's name", Form::value,
                "seq-length encoder-seq-length sequence-length", "training.seq_len"},
     LaunchFlag{"layers", "layers=N behind the model's name", Form::value,

@@ -259,10 +259,14 @@ class ModelWriter {
   void write_dtype() {
     const std::string format = facts_.word("fp8_format");
     const std::string recipe = facts_.word("fp8_recipe");
-    const bool quantized = (!format.empty() && format != "false") ||
-                           (facts_.framework() == Framework::torchtitan && !recipe.empty());
+    const bool converted = holds(facts_.word("converters"), "float8");
+    const bool titan = facts_.framework() == Framework::torchtitan;
+    const bool quantized =
+        (!format.empty() && format != "false") || (titan && (converted || !recipe.empty()));
     if (quantized) {
-      const bool current = holds(recipe, "tensorwise") || holds(recipe, "current");
+      // torchtitan's float8 without a recipe has a scale a tensor.
+      const bool current =
+          holds(recipe, "tensorwise") || holds(recipe, "current") || (titan && recipe.empty());
       add("dtype", holds(recipe, "mxfp8")     ? "mxfp8"
                    : current                  ? "fp8-current"
                    : holds(recipe, "block")   ? "fp8-block"

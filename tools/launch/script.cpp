@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
-#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/numbers.hpp"
 #include "tools/launch/arguments.hpp"
+#include "tools/launch/flag_table.hpp"
 #include "tools/launch/shell_words.hpp"
 
 namespace stageline {
@@ -36,10 +37,25 @@ LaunchArgument argument_of(const std::string& word, int line) {
   return one;
 }
 
+// A flag that is still to have its value.
+bool waits_for_value(const LaunchArgument& argument) {
+  const LaunchFlag* const row = find_launch_flag(Framework::megatron, argument.name);
+  return argument.value.empty() && row != nullptr && row->form == LaunchForm::value;
+}
+
+// What is not known and is no value of a flag may hold flags.
+bool may_be_flags(const std::string& word, const std::vector<LaunchArgument>& before) {
+  if (!is_unknown_word(word)) return false;
+  if (before.empty() || !before.back().value.empty()) return true;
+  return is_set_in_branch(word) && !waits_for_value(before.back());
+}
+
 std::vector<LaunchArgument> arguments_of(const ShellCommand& command) {
   std::vector<LaunchArgument> all;
   for (const std::string& word : command.words) {
-    if (is_flag(word)) {
+    if (may_be_flags(word, all)) {
+      all.push_back({"$" + why_unknown(word), "", fmt::format("line {}", command.line)});
+    } else if (is_flag(word)) {
       all.push_back(argument_of(word, command.line));
     } else if (!all.empty()) {
       all.back().value += (all.back().value.empty() ? "" : " ") + word;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr char mark = '\x01';
 constexpr std::size_t most_words = 100'000;
+constexpr std::size_t most_expanded = std::size_t{16} << 20U;  // bytes, of all variables together
 
 std::string unknown(const std::string& what) { return mark + what + mark; }
 
@@ -243,7 +244,17 @@ class Script {
     return words;
   }
 
-  void split_into(const Words& values, bool whole, std::string& part, Words& words) const {
+  // A variable that holds itself twice, line after line, would fill the memory.
+  void count(const Words& values) {
+    for (const std::string& value : values) expanded_bytes_ += value.size() + 1;
+    if (expanded_bytes_ <= most_expanded) return;
+    throw TraceError(
+        file_, fmt::format("line {}", line_),
+        fmt::format("the variables until here are replaced by more than {} bytes", most_expanded));
+  }
+
+  void split_into(const Words& values, bool whole, std::string& part, Words& words) {
+    count(values);
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (i > 0 && !part.empty()) {
         words.push_back(std::move(part));
@@ -377,7 +388,9 @@ class Script {
     std::string all;
     while (inner.at_ < inner.text_.size()) {
       if (inner.now() == '$' || inner.now() == '`') {
-        for (const std::string& one : inner.expansion()) all += one;
+        const Words values = inner.expansion();
+        count(values);
+        for (const std::string& one : values) all += one;
       } else {
         if (inner.now() != '"') all += inner.now();
         inner.step();
@@ -414,6 +427,7 @@ class Script {
   int branches_ = 0;
   int depth_ = 0;
   bool quoted_ = false;
+  std::size_t expanded_bytes_ = 0;
   bool now_array_ = false;
   std::string document_end_;  // "EOF" where lines of it follow this command
   std::map<std::string, Words> variables_;
@@ -429,6 +443,10 @@ std::vector<ShellCommand> shell_commands(const std::string& text, const std::str
 }
 
 bool is_unknown_word(std::string_view word) { return word.find(mark) != std::string_view::npos; }
+
+bool is_set_in_branch(std::string_view word) {
+  return is_unknown_word(word) && word.find("in a branch") != std::string_view::npos;
+}
 
 std::string why_unknown(std::string_view word) {
   const std::size_t from = word.find(mark) + 1;

@@ -22,6 +22,8 @@ std::vector<ShellCommand> shell_commands(const std::string& text, const std::str
 
 /// "\x01NAME: why\x01" within a word: the value of NAME is not known.
 bool is_unknown_word(std::string_view word);
+/// Whether it is not known because a branch sets it, or adds to it.
+bool is_set_in_branch(std::string_view word);
 /// "LAYERS, which no line sets"
 std::string why_unknown(std::string_view word);
 
