@@ -31,10 +31,8 @@ constexpr std::array named_kernels{
 // 64 by its figure for them (FA2 198 238 264, cuDNN 266 348 395, FA3 272 363 422 at 512 to 2k), the
 // forward's as well. Heads that do not occupy the chip, and latent attention, nobody measured: 1.
 constexpr std::string_view of_fa3 = "FlashAttention-3 on H100 (arXiv 2407.08608)";
-constexpr AttentionCurves fa2_on_hopper{
-    {0.354, 403, 0, 0.92, 1}, {0.333, 274, 0, 0.92, 1}, of_fa3};
-constexpr AttentionCurves fa3_on_hopper{
-    {0.662, 603, 0, 0.85, 1}, {0.598, 427, 0, 0.85, 1}, of_fa3};
+constexpr AttentionCurves fa2_on_hopper{{0.354, 403, 0, 0.92, 1}, {0.333, 274, 0, 0.92, 1}, of_fa3};
+constexpr AttentionCurves fa3_on_hopper{{0.662, 603, 0, 0.85, 1}, {0.598, 427, 0, 0.85, 1}, of_fa3};
 constexpr AttentionCurves cudnn_on_hopper{
     {0.567, 387, 0, 0.86, 1}, {0.548, 376, 0, 0.86, 1}, of_fa3};
 
