@@ -14,7 +14,8 @@ constexpr int usual_listed = 12;
 
 int count(const std::vector<Kernel>& kernels) { return static_cast<int>(kernels.size()); }
 
-void set_launches(LayerKernels& passes, bool fused) {
+// A block of one half has half of the launches.
+void set_launches(LayerKernels& passes, bool fused, int halves) {
   const int listed_input_grad = count(passes.input_grad);
   const int listed_weight_grad = count(passes.weight_grad);
   if (fused) {
@@ -23,7 +24,8 @@ void set_launches(LayerKernels& passes, bool fused) {
     passes.launches_input_grad = listed_input_grad;
     passes.launches_weight_grad = listed_weight_grad;
   } else {
-    passes.launches_forward = usual_launches + std::max(count(passes.forward) - usual_listed, 0);
+    const int listed = count(passes.forward) - halves * usual_listed / 2;
+    passes.launches_forward = halves * usual_launches / 2 + std::max(listed, 0);
     const int backward = 2 * passes.launches_forward;
     passes.launches_input_grad =
         backward * listed_input_grad / (listed_input_grad + listed_weight_grad);
@@ -71,7 +73,8 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
   if (kind.feed != Feed::none) add_end("mlp_norm_behind", "mlp_add");
   std::reverse(passes.input_grad.begin(), passes.input_grad.end());
   std::reverse(passes.weight_grad.begin(), passes.weight_grad.end());
-  set_launches(passes, form.fused);
+  const int halves = (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
+  set_launches(passes, form.fused, halves);
   return passes;
 }
 

@@ -287,18 +287,20 @@ constexpr std::array known_rows{
                                 "layernorm_linear_attention_alpha|layernorm_linear_attention_beta|"
                                 "layernorm_mlp_alpha|layernorm_mlp_beta|shared_moe_mode",
               .must_be_false = "use_mtp"},
-    FamilyRow{.type = "minimax_m2",
-              .causal_class = "MiniMaxM2ForCausalLM",
-              .head_width = {"head_dim", 128},
-              .qkv_bias = never,
-              .projection_bias = never,
-              .query_key_norm = {"use_qk_norm", true},
-              .norm_of_queries = QueryKeyNorm::all,
-              .experts = &minimax_m2_experts,
-              .predictions = {"num_mtp_modules", 0},
-              .without_effect = "rotary_dim|qk_norm_type|mtp_transformer_layers|use_mtp|"
-                                "layernorm_full_attention_beta|layernorm_linear_attention_beta|"
-                                "layernorm_mlp_beta|max_model_len|shared_moe_mode|attn_type_list"},
+    FamilyRow{
+        .type = "minimax_m2",
+        .causal_class = "MiniMaxM2ForCausalLM",
+        .head_width = {"head_dim", 128},
+        .qkv_bias = never,
+        .projection_bias = never,
+        .query_key_norm = {"use_qk_norm", true},
+        .norm_of_queries = QueryKeyNorm::all,
+        .experts = &minimax_m2_experts,
+        .predictions = {"num_mtp_modules", 0},
+        .without_effect =
+            "rotary_dim|qk_norm_type|mtp_transformer_layers|use_mtp|"
+            "layernorm_full_attention_beta|layernorm_linear_attention_beta|"
+            "layernorm_mlp_beta|max_model_len|mlp_intermediate_size|shared_moe_mode|attn_type_list"},
     FamilyRow{.type = "ministral",
               .causal_class = "MinistralForCausalLM",
               .qkv_bias = never,

@@ -89,6 +89,9 @@ TEST_CASE("a block of one half has the kernels and norms of that half alone") {
   CHECK(names(block_kernels(config, form_of(), 7).forward) ==
         std::vector<std::string>{"attention_norm", "qkv", "attention", "projection",
                                  "attention_add"});
+  LanguageForm eager = form_of();
+  eager.fused = false;
+  CHECK(block_kernels(config, eager, 1).launches_forward == 12);
   CHECK(block_norms(config, 0) == 1);
   CHECK(block_parameters(config, 1) == 2 * 4096 * 21504 + 4096);
   CHECK(kept_by_block(config, form_of(), 1).input_grad <
