@@ -150,6 +150,20 @@ TEST_CASE("variables, arrays, defaults and sums of a shell are followed") {
   CHECK(words_of("cat <<EOF\nit's no quote\nEOF\nrun") == Words{"run"});
 }
 
+TEST_CASE("what a Trainer decides is named, or refused where it is a number") {
+  const std::string batch = R"("train_batch_size": 64, "train_micro_batch_size_per_gpu": 2)";
+  const RunSetting decided =
+      read_text_of(Framework::deepspeed, "{" + batch + R"(, "fp16": {"enabled": "auto"}})",
+                   {.model = "llama3-8b", .devices = 8});
+  CHECK(has_note(decided, "fp16.enabled \"auto\""));
+  CHECK_FALSE(contains(command_of(decided), "fp16"));
+  CHECK(contains(trace_error_of([] {
+                   read_text_of(Framework::deepspeed, R"({"train_batch_size": "auto"})",
+                                {.model = "llama3-8b", .devices = 8});
+                 }).what(),
+                 "train_batch_size is a whole number (it is \"auto\"); give it with --set"));
+}
+
 TEST_CASE("what may hold flags and is not known is named") {
   const RunSetting branch = read_text_of(
       Framework::megatron, "MORE=()\nif [ -n \"$A\" ]; then\nMORE+=(--fp8-format hybrid)\nfi\n" +

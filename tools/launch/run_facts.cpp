@@ -67,6 +67,10 @@ void RunFacts::take(const LaunchArgument& argument, bool replaces) {
                     variable.find(' ') == std::string::npos ? variable : argument.name));
   }
   if (row->form == LaunchForm::value && is_nothing(argument.value)) return;
+  if (row->form != LaunchForm::value && lower(argument.value) == "auto") {
+    unknown_.push_back(argument.name + " \"auto\"");  // a Trainer decides it
+    return;
+  }
   Fact fact{value_of(*row, argument), argument.name, argument.where};
   const auto [at, added] = facts_.try_emplace(std::string(row->fact), fact);
   if (added) return;
