@@ -16,6 +16,7 @@
 #include "cost_models/transformers/attention_rates.hpp"
 #include "cost_models/transformers/language_form.hpp"
 #include "cost_models/transformers/language_layers.hpp"
+#include "cost_models/transformers/priced_language.hpp"
 #include "cost_models/transformers/product_recipes.hpp"
 #include "cost_models/transformers/rank_sizes.hpp"
 #include "sim/base/errors.hpp"
@@ -111,12 +112,12 @@ std::string attention_text(const LanguagePricing& pricing) {
 std::string method_of(const LanguagePricing& pricing) {
   const KernelRates& rates = pricing.rates;
   std::string method = fmt::format(
-      "estimated: kernels of a transformer, {}, {}, products of m x k by k x n at {:g} of the peak "
+      "{}, {}, {}, products of m x k by k x n at {:g} of the peak "
       "over 1 + {:g}/m + {:g}(1/n + 1/k), {} of it, elementwise kernels at {:g} of "
       "the memory's rate, {:g} us a kernel, at least {:g} ms a block",
-      pricing.base.format.name, name(pricing.base.optimizer), rates.gemm, rates.gemm_rows,
-      rates.gemm_columns, attention_text(pricing), rates.memory, pricing.launch() * 1e6,
-      rates.layer_floor * 1e3);
+      language_method, pricing.base.format.name, name(pricing.base.optimizer), rates.gemm,
+      rates.gemm_rows, rates.gemm_columns, attention_text(pricing), rates.memory,
+      pricing.launch() * 1e6, rates.layer_floor * 1e3);
   if (pricing.quantized() && !pricing.head_and_router) {
     method += fmt::format(", quantized products at {:.3g} of the fp8 peak over the same",
                           pricing.product_share);

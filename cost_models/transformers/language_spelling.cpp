@@ -19,6 +19,7 @@
 #include "cost_models/transformers/hugging_face.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/language_model.hpp"
+#include "cost_models/transformers/priced_language.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/names.hpp"
 #include "sim/base/numbers.hpp"
@@ -386,8 +387,8 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
   const TakenRates& rates = all.rates;
   Model model = language_model(all.config, form, device, options, rates.rates, rates.source);
   if (software_ != nullptr) {
-    model.provenance.notes.push_back(fmt::format("software {}: {}, where nothing else is said",
-                                                 software_->name, all.of_software));
+    model.provenance.notes.push_back(fmt::format("{}{}: {}, where nothing else is said",
+                                                 software_note, software_->name, all.of_software));
   }
   if (!rates.note.empty()) model.provenance.notes.push_back(rates.note);
   for (const char* const key : {"expert_groups", "topk_groups"}) {

@@ -70,7 +70,8 @@ bool is_asked_for(const std::string& title) {
 }
 
 bool is_of_language_models(const std::string& title) {
-  return has({"tokens/s", "tokens/s/GPU", "TFLOP/s/GPU", "MFU", "HFU", "GPU-hours", "activations"},
+  return has({"range", "tokens/s", "tokens/s/GPU", "TFLOP/s/GPU", "MFU", "HFU", "GPU-hours",
+              "activations"},
              title);
 }
 

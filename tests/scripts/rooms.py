@@ -54,6 +54,7 @@ INNER = {
     "traces/pytorch": ["traces/json"],
     "traces/chakra": [],
     "tools/study/run": [],
+    "tools/study/evidence": [],
     "tools/study/pace": ["tools/study/run"],
     "tools/study/figures": ["tools/study/run", "tools/study/pace"],
     "tools/study/whatif": ["tools/study/run", "tools/study/pace", "tools/study/figures"],

@@ -410,7 +410,7 @@ TEST_CASE("sweeps: values with commas and quotes are quoted in CSV") {
   row.number = 3;
   row.values = {"1GB/s,5us"};
   row.why_not = "say \"no\"";
-  const std::string line = "3,\"1GB/s,5us\",,,,,,\"say \"\"no\"\"\"\n";
+  const std::string line = "3,\"1GB/s,5us\",,,,,,,,,,\"say \"\"no\"\"\"\n";
   CHECK(csv_line(spec, row) == line);
   const auto columns = read_table(spec, csv_header(spec) + line + line, "it");
   CHECK(columns.front().whole == std::vector<std::int64_t>{3, 3});
@@ -449,7 +449,7 @@ TEST_CASE("sweeps: a spreadsheet computes no cell, and the reader finds the valu
     row.number = 1;
     row.values = {text};
     row.why_not = text;
-    const std::string line = "1," + cell + ",,,,,," + cell + "\n";
+    const std::string line = "1," + cell + ",,,,,,,,,," + cell + "\n";
     CHECK(csv_line(spec, row) == line);
     const auto columns = read_table(spec, csv_header(spec) + line, "it");
     CHECK(columns[1].text == std::vector<std::string>{text});
@@ -464,7 +464,8 @@ TEST_CASE("sweeps: the cells of an axis are numbers where all its values are") {
              "microbatches": [4, 8], "link": "1GB/s..9GB/s:random"}})");
   const std::vector<SweepColumn> columns = typed_columns(spec);
   const CellForm forms[] = {CellForm::whole, CellForm::whole, CellForm::text,  CellForm::real,
-                            CellForm::whole, CellForm::text,  CellForm::whole, CellForm::real};
+                            CellForm::whole, CellForm::text,  CellForm::whole, CellForm::whole,
+                            CellForm::whole, CellForm::real};
   for (std::size_t i = 0; i < std::size(forms); ++i) {
     CAPTURE(columns[i].name);
     CHECK(columns[i].form == forms[i]);

@@ -1,8 +1,12 @@
 // Measures and wraps text; prints signed times and shares.
 #include "tools/base/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <cstdlib>
 
 #include "sim/base/index.hpp"
 #include "sim/text/visible.hpp"
@@ -16,6 +20,14 @@ constexpr int indent_of_text = 6;  // of an entry whose name leaves no room besi
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_ascii_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+// "8.90", "10.6", "1070".
+std::string three_digits(double value) {
+  if (!(value > 0)) return "0";
+  const int digits = static_cast<int>(std::floor(std::log10(value))) + 1;  // before the point
+  const double step = std::pow(10.0, digits - 3);
+  return fmt::format("{:.{}f}", std::round(value / step) * step, std::clamp(3 - digits, 0, 6));
+}
 
 // Whether a line may not end between two words.
 bool stick_together(std::string_view first, std::string_view second) {
@@ -154,6 +166,15 @@ std::string markdown_code(std::string_view text) {
   std::string code = visible(text);
   std::replace(code.begin(), code.end(), '`', '\'');
   return "`" + code + "`";
+}
+
+std::string range_of(const std::string& value, double low, double high) {
+  const double number = std::strtod(value.c_str(), nullptr);
+  return three_digits(low * number) + "–" + three_digits(high * number);
+}
+
+std::string range_with_unit(const std::string& value, double low, double high) {
+  return range_of(value, low, high) + value.substr(std::min(value.find(' '), value.size()));
 }
 
 std::string signed_time(Time time) {

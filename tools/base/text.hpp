@@ -29,6 +29,11 @@ std::string markdown_code(std::string_view text);
 /// "+1.500 ms", "-20.0 ns", "0".
 std::string signed_time(Time time);
 
+/// Two factors times the number that `value` begins with, in its unit and to three digits:
+/// "8.9–10.6" for "9.68 s". The second has the unit behind it: "8.9–10.6 s".
+std::string range_of(const std::string& value, double low, double high);
+std::string range_with_unit(const std::string& value, double low, double high);
+
 /// "+12.3 %", "-0.4 %"; without a sign where it rounds to nothing. `share`: a fraction of 1.
 std::string signed_share(double share);
 

@@ -204,6 +204,10 @@ std::vector<std::string> notes_of(const PlanFlags& flags, const PlanAnswer& foun
     if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
   };
   for (const std::string& note : notes(found.setting)) say(note);
+  for (const PlanPoint& point : found.plan.front) {
+    const std::optional<Interval>& interval = point.verdict.intervals.step;
+    if (interval) say("range: " + provenance_of(*interval));
+  }
   for (const std::string& note : found.plan.notes) say(note);
   for (const std::string& note : found.size_notes) say(note);
   if (found.interrupted) {

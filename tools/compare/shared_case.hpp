@@ -38,6 +38,7 @@ class SharedCase {
   const ScheduleSpec& spec() const { return rest_.spec; }
   int microbatches() const { return rest_.microbatches; }
   bool is_ranked() const { return rest_.ranked != nullptr; }
+  const RankedCluster* ranked() const { return rest_.ranked.get(); }  // null without degrees
   const std::string& partition() const { return rest_.partition; }
   const std::string& cut_asked() const { return rest_.cut_asked(); }
   const Recomputation& recomputation() const { return rest_.recomputation; }

@@ -84,7 +84,9 @@ int racks_of(int gpus, int rack) {
   return machines / machines_of_a_rack(machines, rack / in_machine);
 }
 
-bool is_digit(char character) { return std::isdigit(static_cast<unsigned char>(character)) != 0; }
+bool is_figure_digit(char character) {
+  return std::isdigit(static_cast<unsigned char>(character)) != 0;
+}
 
 bool is_letter_or_digit(char character) {
   return std::isalnum(static_cast<unsigned char>(character)) != 0;
@@ -95,9 +97,9 @@ bool is_letter_or_digit(char character) {
 bool names_chip(const std::string& text, std::string_view chip) {
   for (std::size_t at = text.find(chip); at != std::string::npos; at = text.find(chip, at + 1)) {
     const std::size_t end = at + chip.size();
-    const bool counted = at >= 2 && text[at - 1] == 'x' && is_digit(text[at - 2]);
+    const bool counted = at >= 2 && text[at - 1] == 'x' && is_figure_digit(text[at - 2]);
     const bool begins = at == 0 || !is_letter_or_digit(text[at - 1]) || counted;
-    if (begins && (end == text.size() || !is_digit(text[end]))) return true;
+    if (begins && (end == text.size() || !is_figure_digit(text[end]))) return true;
   }
   return false;
 }

@@ -10,6 +10,7 @@
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "tools/answers/answer.hpp"
 #include "tools/published/csv.hpp"
+#include "tools/study/evidence/run_class.hpp"
 
 namespace stageline {
 
@@ -102,6 +103,7 @@ struct PointPrediction {
   double mfu = 0;                    // a share; 0: unknown
   double tokens_per_gpu_second = 0;  // 0: unknown
   std::optional<bool> fits{};        // into the memory of its devices; empty: unknown
+  std::optional<RunClass> of{};      // its class
 };
 
 /// The step time that the row states by a rate alone: its tokens a second, where the batch had to

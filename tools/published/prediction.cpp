@@ -76,6 +76,7 @@ PointPrediction predicted(const Question& question) {
   prediction.flops_per_gpu = row.figures.rates.flops_per_device_second.value_or(0);
   prediction.tokens_per_gpu_second = row.figures.rates.tokens_per_device_second.value_or(0);
   prediction.mfu = row.figures.rates.mfu.value_or(0);
+  prediction.of = run_class(row.asked.model(), row.asked.ranked());
   const bool ran = !question.blocks_alone;
   if (ran && row.outcome->fit != Fit::unknown) prediction.fits = row.outcome->fit == Fit::yes;
   return prediction;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "sim/base/index.hpp"
 #include "tools/base/amounts.hpp"
+#include "tools/base/text.hpp"
 
 namespace stageline {
 namespace {
@@ -88,6 +90,47 @@ FigureValue cost_of(const Facts& row) {
   return known(rates.device_hours ? rates.dollars : energy.dollars);
 }
 
+// An end of the interval around a value.
+FigureValue at(const std::optional<Interval>& interval, double Interval::*factor, Time value) {
+  if (!interval) return {};
+  return Time{std::llround((*interval).*factor * static_cast<double>(value.count()))};
+}
+FigureValue at(const std::optional<Interval>& interval, double Interval::*factor, Bytes value) {
+  if (!interval) return {};
+  return Bytes{std::llround((*interval).*factor * static_cast<double>(value.count))};
+}
+
+// A rate is low where the step is long.
+FigureValue rate_at(const Facts& row, double Interval::*factor, const std::optional<double>& rate) {
+  const std::optional<Interval>& interval = row.intervals.step;
+  const bool known = interval && rate && (*interval).*factor > 0;
+  return known ? FigureValue(*rate / (*interval).*factor) : FigureValue();
+}
+
+FigureValue words_of(const std::optional<Interval>& interval) {
+  return interval ? FigureValue(provenance_of(*interval)) : FigureValue();
+}
+
+// Empty without an interval.
+FigureValue peak_at(const Facts& row, double Interval::*factor) {
+  const FigureValue peak = highest_peak(row);
+  const Bytes* const bytes = std::get_if<Bytes>(&peak);
+  return bytes == nullptr ? FigureValue() : at(row.intervals.memory, factor, *bytes);
+}
+
+FigureValue peak_of_verdict(const Verdict& verdict, double Interval::*factor) {
+  if (verdict.peak.empty()) return {};
+  return at(verdict.intervals.memory, factor, verdict.fullest());
+}
+
+std::string range_cell(const Facts& row) {
+  const std::optional<Interval>& interval = row.intervals.step;
+  if (!interval || !takes_time(row)) return unknown_cell;
+  return range_with_unit(print(row.outcome->step_time), interval->low, interval->high);
+}
+
+bool has_interval(const Facts& row) { return row.intervals.step.has_value(); }
+
 bool has_scenarios(const Facts& row) { return row.uncertain != nullptr; }
 
 bool by_price(const Facts& row) {
@@ -106,6 +149,7 @@ constexpr const char* no_tokens = "where the trace does not count tokens or stat
 constexpr const char* no_flops = "where the trace has no FLOPs";
 constexpr const char* no_peak = "where the trace has no FLOPs or states no `peak_flops`";
 constexpr const char* no_rates = "where the trace has neither tokens nor FLOPs";
+constexpr const char* no_interval = "for other traces than language models priced for a device";
 constexpr const char* no_training = "without `--tokens`";
 
 constexpr FigureRow figures[] = {
@@ -194,6 +238,48 @@ constexpr FigureRow figures[] = {
      .value = [](const Facts& row) -> FigureValue { return row.outcome->step_time; },
      .of_verdict = [](const Verdict& verdict) -> FigureValue { return verdict.step; },
      .column = {.title = "step", .place = 40}},
+    {.key = "step_low",
+     .sweep = "step_low_ps",
+     .property = "step_low",
+     .kind = Kind::time,
+     .definition = "What the step is at least, and at most `step_high`, in 80 % of the published "
+                   "runs of its class",
+     .more = "tools/guide/validation.md",
+     .absent = no_interval,
+     .value =
+         [](const Facts& row) {
+           return at(row.intervals.step, &Interval::low, row.outcome->step_time);
+         },
+     .of_verdict =
+         [](const Verdict& verdict) {
+           return at(verdict.intervals.step, &Interval::low, verdict.step);
+         },
+     .column = {.title = "range",
+                .place = 45,
+                .drop = 52,
+                .cell = range_cell,
+                .matters = has_interval,
+                .language = true}},
+    {.key = "step_high",
+     .sweep = "step_high_ps",
+     .property = "step_high",
+     .kind = Kind::time,
+     .definition = "The other end of that range",
+     .absent = no_interval,
+     .value =
+         [](const Facts& row) {
+           return at(row.intervals.step, &Interval::high, row.outcome->step_time);
+         },
+     .of_verdict =
+         [](const Verdict& verdict) {
+           return at(verdict.intervals.step, &Interval::high, verdict.step);
+         }},
+    {.key = "step_range_of",
+     .property = "step_range_of",
+     .kind = Kind::name,
+     .definition = "The runs that the range is of",
+     .absent = no_interval,
+     .value = [](const Facts& row) { return words_of(row.intervals.step); }},
     {.key = "settled",
      .kind = Kind::yes,
      .definition = "Whether that state repeats exactly",
@@ -292,6 +378,24 @@ constexpr FigureRow figures[] = {
                 .words = count_text,
                 .matters = with_tokens,
                 .language = true}},
+    {.key = "tokens_per_second_low",
+     .kind = Kind::number,
+     .unit = "tokens/s",
+     .definition = "The same where the step is `step_high`",
+     .absent = no_interval,
+     .value =
+         [](const Facts& row) {
+           return rate_at(row, &Interval::high, row.budget->rates.tokens_per_second);
+         }},
+    {.key = "tokens_per_second_high",
+     .kind = Kind::number,
+     .unit = "tokens/s",
+     .definition = "The same where the step is `step_low`",
+     .absent = no_interval,
+     .value =
+         [](const Facts& row) {
+           return rate_at(row, &Interval::low, row.budget->rates.tokens_per_second);
+         }},
     {.key = "tokens_per_second_per_device",
      .kind = Kind::number,
      .unit = "tokens/s/GPU",
@@ -347,6 +451,15 @@ constexpr FigureRow figures[] = {
                 .drop = 5,
                 .matters = [](const Facts& row) { return row.budget->rates.mfu.has_value(); },
                 .language = true}},
+    {.key = "mfu_low",
+     .definition = "MFU where the step is `step_high`",
+     .absent = no_interval,
+     .value =
+         [](const Facts& row) { return rate_at(row, &Interval::high, row.budget->rates.mfu); }},
+    {.key = "mfu_high",
+     .definition = "MFU where the step is `step_low`",
+     .absent = no_interval,
+     .value = [](const Facts& row) { return rate_at(row, &Interval::low, row.budget->rates.mfu); }},
     {.key = "hfu",
      .definition = "Hardware FLOPs utilization: as MFU, with the FLOPs that recomputation repeats",
      .absent = no_peak,
@@ -436,6 +549,27 @@ constexpr FigureRow figures[] = {
          [](const Verdict& verdict) {
            return verdict.peak.empty() ? FigureValue() : FigureValue(verdict.fullest());
          }},
+    {.key = "peak_low_bytes",
+     .sweep = "peak_low_bytes",
+     .kind = Kind::bytes,
+     .definition = "What that peak is at least, and at most `peak_high_bytes`, in 80 % of the "
+                   "published runs of its class",
+     .absent = no_interval,
+     .value = [](const Facts& row) { return peak_at(row, &Interval::low); },
+     .of_verdict = [](const Verdict& verdict) { return peak_of_verdict(verdict, &Interval::low); }},
+    {.key = "peak_high_bytes",
+     .sweep = "peak_high_bytes",
+     .kind = Kind::bytes,
+     .definition = "The other end of that range",
+     .absent = no_interval,
+     .value = [](const Facts& row) { return peak_at(row, &Interval::high); },
+     .of_verdict =
+         [](const Verdict& verdict) { return peak_of_verdict(verdict, &Interval::high); }},
+    {.key = "peak_range_of",
+     .kind = Kind::name,
+     .definition = "The runs that the range of the peak is of",
+     .absent = no_interval,
+     .value = [](const Facts& row) { return words_of(row.intervals.memory); }},
     {.property = "peak_memory",
      .kind = Kind::bytes,
      .definition =
@@ -552,13 +686,23 @@ FigureFacts facts_of(const Case& asked, const Outcome& outcome, const BudgetFigu
           &asked.cluster,
           asked.cut_asked(),
           asked.device_count(),
-          asked.ranked != nullptr};
+          asked.ranked != nullptr,
+          {},
+          nullptr,
+          intervals_of(asked.model, asked.ranked.get())};
 }
 
 FigureFacts facts_of(const Row& row) {
-  return {&*row.outcome,        &row.figures,          &row.asked.model(),
-          &row.asked.cluster(), row.asked.cut_asked(), row.asked.device_count(),
-          row.asked.is_ranked()};
+  return {&*row.outcome,
+          &row.figures,
+          &row.asked.model(),
+          &row.asked.cluster(),
+          row.asked.cut_asked(),
+          row.asked.device_count(),
+          row.asked.is_ranked(),
+          {},
+          nullptr,
+          intervals_of(row.asked.model(), row.asked.ranked())};
 }
 
 std::span<const FigureRow> all_figures() { return figures; }

@@ -12,6 +12,7 @@
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/rank_by.hpp"
 #include "tools/compare/uncertainty.hpp"
+#include "tools/study/evidence/evidence.hpp"
 #include "tools/study/figures/training_rates.hpp"
 #include "tools/study/verdict.hpp"
 
@@ -28,6 +29,7 @@ struct FigureFacts {
   bool ranked = false;                     // with degrees
   RankBy by{};                             // the order of the rows
   const Uncertainty* uncertain = nullptr;  // null: no scenarios
+  Intervals intervals{};                   // of the step and of the fullest device
 
   bool has_tokens() const { return model->tokens > 0; }
   /// Whether the trace counts tokens or FLOPs.

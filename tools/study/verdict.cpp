@@ -263,6 +263,12 @@ Judge::Judge() : kept_(std::make_unique<Kept>()) {}
 Judge::~Judge() = default;
 
 Verdict Judge::verdict(const Case& asked) {
+  Verdict verdict = judged(asked);
+  verdict.intervals = intervals_of(asked.model, asked.ranked.get());
+  return verdict;
+}
+
+Verdict Judge::judged(const Case& asked) {
   look_at_check_point();
   const bool async = asked.messages.value_or(Messages::async) == Messages::async;
   if (asked.program || asked.steps != 0 || !async || !is_flushed(asked)) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/study/case.hpp"
+#include "tools/study/evidence/evidence.hpp"
 #include "tools/study/figures/ranking.hpp"
 #include "tools/study/outcome.hpp"
 
@@ -20,6 +21,7 @@ struct Verdict {
   Fit fit = Fit::unknown;
   std::vector<Bytes> peak;         // by device; empty: unknown
   std::optional<MemoryNeed> need;  // tightest()
+  Intervals intervals{};           // of the step and of the fullest device
 
   Bytes fullest() const;  // the highest of `peak`; 0: unknown
 };
@@ -38,6 +40,8 @@ class Judge {
   Verdict verdict(const Case& asked);
 
  private:
+  Verdict judged(const Case& asked);
+
   struct Kept;
   std::unique_ptr<Kept> kept_;
 };

@@ -129,7 +129,8 @@ void check_names(const SweepSpec& spec) {
                                    axes[i], word.text));
     }
     for (const char* const taken :
-         {"number", "step_ps", "throughput", "bubble", "peak_bytes", "fits", "why_not"}) {
+         {"number", "step_ps", "step_low_ps", "step_high_ps", "throughput", "bubble", "peak_bytes",
+          "peak_low_bytes", "peak_high_bytes", "fits", "why_not"}) {
       if (axes[i] != taken) continue;
       throw UsageError(
           fmt::format("axis {}: that is a column of the results; give the variable "

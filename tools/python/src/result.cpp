@@ -237,6 +237,17 @@ std::optional<std::int64_t> as_python(const FigureValue& value, std::optional<st
   return bytes == nullptr ? std::nullopt : std::optional(bytes->count);
 }
 
+// A time in seconds.
+std::optional<double> as_python(const FigureValue& value, std::optional<double>) {
+  const Time* const time = std::get_if<Time>(&value);
+  return time == nullptr ? std::nullopt : std::optional(to_seconds(*time));
+}
+
+std::optional<std::string> as_python(const FigureValue& value, const std::optional<std::string>&) {
+  const std::string* const words = std::get_if<std::string>(&value);
+  return words == nullptr ? std::nullopt : std::optional(*words);
+}
+
 bool as_python(const FigureValue& value, bool) { return std::get<bool>(value); }
 
 std::optional<bool> as_python(const FigureValue& value, std::optional<bool>) {
@@ -307,6 +318,12 @@ void bind_result(nb::module_& module) {
                    "Of a step in the steady state, in seconds.")
       .def_prop_ro("step_time_ps", figure<std::int64_t>("step_time"),
                    "The same, exact: picoseconds.")
+      .def_prop_ro("step_low", figure<std::optional<double>>("step_low"),
+                   "Seconds: 80 % of the published runs of its class are from here to step_high; "
+                   "None: no language model priced for a device.")
+      .def_prop_ro("step_high", figure<std::optional<double>>("step_high"))
+      .def_prop_ro("step_range_of", figure<std::optional<std::string>>("step_range_of"),
+                   "The runs that the range is of.")
       .def_prop_ro("makespan", figure<double>("makespan"), "Of all simulated steps, in seconds.")
       .def_prop_ro("makespan_ps", figure<std::int64_t>("makespan"))
       .def_prop_ro("throughput", figure<double>("throughput"), "Per second, in throughput_unit.")

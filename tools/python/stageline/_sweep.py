@@ -23,8 +23,10 @@ class SweepTable:
     """The rows of a sweep, by number of the scenario. They are read when they are asked for, chunk
     by chunk: a table in a folder may be larger than memory.
 
-    columns: number, the axes, step_ps (picoseconds), throughput (samples, or micro-batches, a
-    second), bubble (0 to 1), peak_bytes (of the fullest device), fits ("yes", "no", "unknown"),
+    columns: number, the axes, step_ps (picoseconds), step_low_ps and step_high_ps (its range, of a
+    language model priced for a device), throughput (samples, or micro-batches, a
+    second), bubble (0 to 1), peak_bytes (of the fullest device; its
+    range is peak_low_bytes and peak_high_bytes), fits ("yes", "no", "unknown"),
     those of the distribution where something is uncertain, why_not (the reason where there is no
     result). Axes are numbers where all their values are. An empty cell is None.
     folder: where the chunks are; None: in memory.

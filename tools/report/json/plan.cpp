@@ -21,6 +21,15 @@ void put(Json& object, const std::string& key, const std::optional<double>& valu
   if (value) object[key] = *value;
 }
 
+// The range of the step; nothing where none is claimed.
+void put_range(Json& object, const Verdict& verdict) {
+  if (!verdict.intervals.step) return;
+  for (const char* const end : {"step_low", "step_high"}) {
+    put_time(object, end, std::get<Time>(figure_of_property(end).of_verdict(verdict)));
+  }
+  object["step_range_of"] = provenance_of(*verdict.intervals.step);
+}
+
 Json point_json(const Model& model, const PlanPoint& point, const PlanView& view) {
   const Candidate& candidate = point.candidate;
   const Shape& shape = candidate.shape;
@@ -38,6 +47,7 @@ Json point_json(const Model& model, const PlanPoint& point, const PlanView& view
       candidate.recomputation.parts.empty() ? Json(nullptr) : Json(print(candidate.recomputation));
   object["offload"] = print(candidate.offloading);
   put_time(object, "step_time", verdict.step);
+  put_range(object, verdict);
   object["throughput"] = verdict.step > Time{} ? Json(verdict.throughput) : Json(nullptr);
   object["throughput_unit"] = throughput_unit(model);
   put(object, "tokens_per_second", point.rates.tokens_per_second);

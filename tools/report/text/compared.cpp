@@ -10,6 +10,7 @@
 #include "tools/report/speedups.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/waterfall.hpp"
+#include "tools/study/evidence/evidence.hpp"
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/figures/notes.hpp"
 
@@ -179,6 +180,11 @@ std::vector<std::string> compared_notes(const Comparison& found, const Compariso
     if (!row.outcome->consistent()) {
       say(row.outcome->schedule + ": F≠B: backwards read other weights than their forwards");
     }
+  }
+  for (const Row& row : rows) {
+    if (!row.outcome) continue;
+    const Intervals intervals = intervals_of(row.asked.model(), row.asked.ranked());
+    if (intervals.step) say("range: " + provenance_of(*intervals.step));
   }
   if (const std::string note = baselines_note(rows); !note.empty()) say(note);
   if (view.budget.tokens > 0 && !view.budget.price_per_hour && !any_priced(rows)) {

@@ -53,6 +53,12 @@ std::string slower_cell(const PlanRow& row) {
   return signed_share(to_seconds(row.point->verdict.step) / to_seconds(best) - 1);
 }
 
+std::string range_cell(const PlanRow& row) {
+  const Verdict& verdict = row.point->verdict;
+  const std::optional<Interval>& interval = verdict.intervals.step;
+  return interval ? range_with_unit(print(verdict.step), interval->low, interval->high) : not_known;
+}
+
 std::string throughput_cell(const PlanRow& row) {
   if (row.point->verdict.step <= Time{}) return not_known;
   return fmt::format("{:.5g} {}", row.point->verdict.throughput, throughput_unit(*row.model));
@@ -151,6 +157,11 @@ const std::vector<PlanColumn>& plan_columns() {
        "Steady state: from the end of one step to the end of the next",
        [](const PlanRow& row) { return print(row.point->verdict.step); },
        [](const PlanRow& row) { return time_figure(row.point->verdict.step); }},
+      {{"range", false, 52},
+       "Where the step is in 80 % of the published runs of its class",
+       range_cell,
+       nullptr,
+       [](const PlanRow& row) { return row.point->verdict.intervals.step.has_value(); }},
       {{"slower", false, 50}, "Than the fastest of the front", slower_cell, slower_figure},
       {{"throughput", false, 70},
        "Samples of a step over its time, all devices together",

@@ -18,6 +18,7 @@
 #include "tools/report/text/training.hpp"
 #include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
+#include "tools/study/evidence/evidence.hpp"
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/figures/notes.hpp"
 #include "tools/study/figures/reported_memory.hpp"
@@ -30,7 +31,27 @@ double share_of_time(Time some, Time whole) {
   return whole > Time{} ? to_seconds(some) / to_seconds(whole) : 0;
 }
 
-std::string peak_text(const Outcome& outcome) {
+// " (8.90–10.6)", where there is an interval.
+std::string behind(const std::string& value, const std::optional<Interval>& interval) {
+  if (!interval) return "";
+  return fmt::format(" ({})", range_of(value, interval->low, interval->high));
+}
+
+std::string with_range(const std::string& value, const std::optional<Interval>& interval) {
+  return value + behind(value, interval);
+}
+
+// The runs that each range is of.
+std::string range_lines(const Intervals& intervals, const Outcome& outcome) {
+  std::string text;
+  if (intervals.step) text += "range          step: " + provenance_of(*intervals.step) + "\n";
+  if (intervals.memory && outcome.bytes_known()) {
+    text += "range          memory: " + provenance_of(*intervals.memory) + "\n";
+  }
+  return text;
+}
+
+std::string peak_text(const Outcome& outcome, const std::optional<Interval>& interval) {
   if (!outcome.bytes_known()) return "peak memory unknown: the trace does not say bytes";
   const auto device = as_size(outcome.peak_device());
   const auto& limit = outcome.memory_limit[device];
@@ -40,15 +61,17 @@ std::string peak_text(const Outcome& outcome) {
         "memory grows as long as it runs: does NOT fit; {} on {} at the end of this run",
         print(outcome.memory.device[device].peak), outcome.program.devices[device]);
   }
-  return fmt::format("peak memory {} on {}{}", print(outcome.memory.device[device].peak),
+  return fmt::format("peak memory {} on {}{}",
+                     with_range(print(outcome.memory.device[device].peak), interval),
                      outcome.program.devices[device],
                      !limit  ? " (memory unknown: give --memory or --cluster)"
                      : !fits ? fmt::format(": does NOT fit in {}", print(*limit))
                              : fmt::format(" of {}: fits", print(*limit)));
 }
 
-std::string summary_of(const Case& asked, const Outcome& outcome) {
-  std::string text = fmt::format("{}: step {}", outcome.schedule, print(outcome.step_time));
+std::string summary_of(const Case& asked, const Outcome& outcome, const Intervals& intervals) {
+  std::string text = fmt::format("{}: step {}", outcome.schedule,
+                                 with_range(print(outcome.step_time), intervals.step));
   if (outcome.step_time > Time{}) {
     text +=
         fmt::format(" · {:.5g} {} · {:.2f}× one {} · bubble {}", outcome.throughput,
@@ -74,8 +97,9 @@ std::string summary_of(const Case& asked, const Outcome& outcome) {
   const std::optional<StashGap> gap =
       outcome.figures.is_apart ? stash_gap(asked, outcome) : std::nullopt;
   if (gap) text += in_words(*gap) + "\n";
-  text += fmt::format("{}; makespan of {} step{} {}\n", peak_text(outcome), outcome.program.steps,
-                      outcome.program.steps == 1 ? "" : "s", print(outcome.metrics.makespan));
+  text += fmt::format("{}; makespan of {} step{} {}\n", peak_text(outcome, intervals.memory),
+                      outcome.program.steps, outcome.program.steps == 1 ? "" : "s",
+                      print(outcome.metrics.makespan));
   return text;
 }
 
@@ -95,7 +119,8 @@ std::string simulation_text(const Simulation& found, const SimulationView& view)
   const Outcome& outcome = found.outcome;
   const TrainingBudget& budget = view.budget;
   std::string lines = view.quiet ? "" : heading(found.setting, asked) + "\n";
-  lines += summary_of(asked, outcome) +
+  const Intervals intervals = intervals_of(asked.model, asked.ranked.get());
+  lines += summary_of(asked, outcome, intervals) + range_lines(intervals, outcome) +
            training_lines(asked, outcome, training_rates(asked, outcome, budget), budget) +
            energy_line(asked, step_energy(asked, outcome, budget.price_per_hour)) +
            peak_lines(outcome, view.full) + reported_line(asked, outcome) + path_line(outcome) +

@@ -11,6 +11,8 @@
 #include "sim/base/index.hpp"
 #include "tools/base/amounts.hpp"
 #include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
+#include "tools/study/evidence/evidence.hpp"
 
 namespace stageline {
 namespace {
@@ -33,21 +35,28 @@ std::string line(std::string_view name, const std::vector<std::string>& parts) {
   return fmt::format("{:<13}  {}\n", name, fmt::join(parts, " · "));
 }
 
-std::string tokens_line(const Outcome& outcome, const TrainingRates& rates) {
+// A rate with its range, which is the step's the other way round.
+std::string ranged(const std::string& rate, const std::optional<Interval>& step) {
+  if (!step || step->low <= 0) return rate;
+  return fmt::format("{} ({})", rate, range_of(rate, 1 / step->high, 1 / step->low));
+}
+
+std::string tokens_line(const Outcome& outcome, const TrainingRates& rates,
+                        const std::optional<Interval>& interval) {
   if (!rates.tokens_per_second) return "";
   const double step = *rates.tokens_per_second * to_seconds(outcome.step_time);
-  return line("tokens", {count_text(*rates.tokens_per_second) + "/s",
-                         count_text(*rates.tokens_per_device_second) + "/s a GPU",
+  return line("tokens", {ranged(count_text(*rates.tokens_per_second) + "/s", interval),
+                         ranged(count_text(*rates.tokens_per_device_second) + "/s a GPU", interval),
                          count_text(step) + " a step"});
 }
 
-std::string flops_line(const TrainingRates& rates) {
+std::string flops_line(const TrainingRates& rates, const std::optional<Interval>& interval) {
   std::vector<std::string> parts;
   if (rates.flops_per_device_second) {
     parts.push_back(flops_text(*rates.flops_per_device_second) + " a GPU");
   }
   if (rates.mfu) {
-    parts.push_back("MFU " + percent(*rates.mfu));
+    parts.push_back("MFU " + ranged(percent(*rates.mfu), interval));
     parts.push_back(fmt::format("HFU {} of {}", percent(*rates.hfu),
                                 flops_text(*rates.flops_per_device_second / *rates.mfu)));
   }
@@ -106,8 +115,9 @@ std::string days_text(double days) {
 std::string training_lines(const Case& asked, const Outcome& outcome, const TrainingRates& rates,
                            const TrainingBudget& budget) {
   if (!rates.tokens_per_second && !rates.model_flops) return "";
-  return tokens_line(outcome, rates) + flops_line(rates) + communication_line(outcome, rates) +
-         budget_line(asked, rates, budget);
+  const std::optional<Interval> interval = intervals_of(asked.model, asked.ranked.get()).step;
+  return tokens_line(outcome, rates, interval) + flops_line(rates, interval) +
+         communication_line(outcome, rates) + budget_line(asked, rates, budget);
 }
 
 std::string energy_line(const Case& asked, const StepEnergy& energy) {
