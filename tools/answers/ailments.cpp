@@ -420,7 +420,7 @@ constexpr std::array known_ailments{
 
 std::span<const Ailment> ailments() { return known_ailments; }
 
-std::string in_words(std::string_view words, double strength) {
+std::string with_strength(std::string_view words, double strength) {
   const std::size_t at = words.find("{}");
   if (at == std::string_view::npos) return std::string(words);
   return fmt::format("{}{:.3g}{}", words.substr(0, at), strength, words.substr(at + 2));

@@ -38,6 +38,6 @@ struct Ailment {
 std::span<const Ailment> ailments();
 
 /// The words with the strength in their place: "4", "1.5".
-std::string in_words(std::string_view words, double strength);
+std::string with_strength(std::string_view words, double strength);
 
 }  // namespace stageline

@@ -22,7 +22,7 @@ namespace stageline {
 namespace {
 
 constexpr std::size_t most_suspects = 3;
-constexpr double least_effect = 0.02;  // of the step: an ailment below it explains nothing
+constexpr double smallest_effect = 0.02;  // of the step: an ailment below it explains nothing
 // What is left unexplained weighs as much as one unit of surprise: assumed.
 constexpr double usual_rest = 0.15;
 constexpr double surprise_of_pauses = 1.3;  // as Ailment::surprise
@@ -233,7 +233,7 @@ std::string flags_of(const PredictedRun& run, const Ailment& ailment, double str
   if (ailment.apply(run, strength, changed) && changed.slow.size() > before) {
     return "--slow " + shell_word(fmt::format("{}:{:.3g}", changed.slow.back().name, strength));
   }
-  return in_words(ailment.flags, strength);
+  return with_strength(ailment.flags, strength);
 }
 
 // What no simulation has: it explains any step, and so says little.
@@ -280,11 +280,11 @@ std::vector<Suspect> suspects_of(const ExplainQuestion& question, const Explanat
       suspect.step =
           step_with(question, run, ailment, suspect.strength, by_rate).value_or(suspect.step);
     }
-    suspect.words = in_words(ailment.words, suspect.strength);
+    suspect.words = with_strength(ailment.words, suspect.strength);
     suspect.flags = flags_of(run, ailment, suspect.strength);
     const double before = distance(predicted, measured);
     const double after = distance(suspect.step, measured);
-    if (before - after < least_effect) return;
+    if (before - after < smallest_effect) return;
     ranked[i] = {ailment.surprise + after / usual_rest, std::move(suspect)};
   });
   std::vector<std::pair<double, Suspect>> likely;
