@@ -75,9 +75,9 @@ struct KinetoRun {
 /// names them; "Forward 0" and "Backward 0" of its one-stage schedules; the names of a preset; the
 /// operators of autograd. Steps are separated by ProfilerStep#N, else by repeated ops or updates;
 /// those that are not complete on every rank are left out. Ranks without named stages that send no
-/// message and receive none, but reduce gradients, are replicas: one stage. Throws TraceError where a file is not
-/// such a profile, a range is unknown, two files are of one rank, a stage or an op of all steps is
-/// missing, or where no shift of the clocks sends every message forward in time.
+/// message and receive none, but reduce gradients, are replicas: one stage. Throws TraceError where
+/// a file is not such a profile, a range is unknown, two files are of one rank, a stage or an op of
+/// all steps is missing, or where no shift of the clocks sends every message forward in time.
 KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* names = nullptr);
 
 }  // namespace stageline

@@ -84,7 +84,7 @@ std::string known_type(const Keys& keys) {
   if (!keys.has("model_type")) {
     keys.refuse("", "the key \"model_type\" is missing, which says how the others are read");
   }
-  const std::string type = keys.model_type();
+  std::string type = keys.model_type();
   if (is_type(type)) return type;
   for (const TypeAlias& alias : type_aliases()) {
     if (alias.type == type) return std::string(alias.as);

@@ -2,6 +2,7 @@
 #include "cost_models/recomputation.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "cost_models/stage_costs.hpp"
 #include "sim/base/errors.hpp"

@@ -15,6 +15,7 @@
 #include "tools/answers/ailments.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/base/text.hpp"
+#include "tools/study/figures/notes.hpp"
 #include "tools/study/study.hpp"
 #include "tools/study/whatif/waterfall.hpp"
 
@@ -313,6 +314,9 @@ Explanation answer(const ExplainQuestion& question) {
   Explanation found{
       std::move(opened.setting), std::move(opened.asked), std::move(outcome), {}, {}, {}, {},
       question.memory_measured};
+  for (std::string& note : setting_notes(found.asked, found.outcome)) {
+    found.setting.notes.push_back(std::move(note));
+  }
   found.rates = training_rates(found.asked, found.outcome);
   found.measured = measured_step(question.measured, found.outcome.step_time, found.rates,
                                  found.asked.device_count());

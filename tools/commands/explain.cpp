@@ -22,7 +22,8 @@ struct ExplainFlags {
 };
 
 ExplainQuestion question_of(const ExplainFlags& flags) {
-  ExplainQuestion question;
+  ExplainQuestion question{case_question(flags.common, "explain"), {}, {}};
+  question.notes = notes_on_unread(flags.common, "explain", Shows::time);
   if (flags.measured.empty()) {
     throw UsageError(
         "explain holds a run against its prediction, and needs what was measured of it: --measured "
@@ -38,9 +39,6 @@ ExplainQuestion question_of(const ExplainFlags& flags) {
       throw UsageError(fmt::format("--memory-measured: {}", error.what()));
     }
   }
-  question.setting = request_of(flags.common);
-  question.schedules = {one_schedule(flags.common)};
-  question.check = [](const Setting& setting) { check_one_count(setting, "explain"); };
   return question;
 }
 

@@ -115,7 +115,7 @@ constexpr int deepest = 32;
 std::string interpolated_path(const LaunchArgument& argument) {
   const std::string& value = argument.value;
   if (!value.starts_with("${") || value.find('}') != value.size() - 1) return "";
-  const std::string path = value.substr(2, value.size() - 3);
+  std::string path = value.substr(2, value.size() - 3);
   if (!path.starts_with('.')) return path;
   return below(argument.name.substr(0, argument.name.rfind('.')), path.substr(1));
 }

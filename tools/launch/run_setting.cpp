@@ -202,7 +202,7 @@ class SettingWriter {
 
   std::string named_schedule() {
     const std::string asked = facts_.text("schedule");
-    const std::string spec = read_schedule_name(asked);
+    std::string spec = read_schedule_name(asked);
     if (spec.empty()) {
       facts_.refuse("schedule", fmt::format("is no schedule that is known: \"{}\"{}", asked,
                                             did_you_mean_schedule(asked)));
