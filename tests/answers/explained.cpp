@@ -49,6 +49,7 @@ TEST_CASE("the parts of a step add up to the measured one, from the peak on") {
   REQUIRE(found.rates.mfu);
   CHECK(to_seconds(found.parts.front().time) ==
         doctest::Approx(*found.rates.mfu * to_seconds(found.outcome.step_time)));
+  CHECK_FALSE(found.fits_evidence());
   CHECK(found.parts.back().name == "not explained");
   CHECK(found.parts.back().time == from_seconds(3) - found.outcome.step_time);
 }
@@ -56,7 +57,10 @@ TEST_CASE("the parts of a step add up to the measured one, from the peak on") {
 TEST_CASE("a step as predicted has no suspects") {
   ExplainQuestion question = dense();
   question.measured = {step_of(seconds_of(question.setting) * 1.03)};
-  CHECK(answer(question).suspects.empty());
+  const Explanation found = answer(question);
+  CHECK(found.suspects.empty());
+  REQUIRE(found.interval);
+  CHECK(found.fits_evidence());
 }
 
 TEST_CASE("a slow network that is put in is the first cause, with its strength") {

@@ -311,9 +311,12 @@ Explanation answer(const ExplainQuestion& question) {
     throw UsageError(fmt::format("the step of {} takes no time, and nothing can be held against it",
                                  opened.asked.model.name));
   }
-  Explanation found{
-      std::move(opened.setting), std::move(opened.asked), std::move(outcome), {}, {}, {}, {},
-      question.memory_measured};
+  Explanation found;
+  found.setting = std::move(opened.setting);
+  found.asked = std::move(opened.asked);
+  found.outcome = std::move(outcome);
+  found.interval = intervals_of(found.asked.model, found.asked.ranked.get()).step;
+  found.memory_measured = question.memory_measured;
   for (std::string& note : setting_notes(found.asked, found.outcome)) {
     found.setting.notes.push_back(std::move(note));
   }

@@ -14,6 +14,7 @@
 #include "sim/base/units.hpp"
 #include "tools/answers/measured_step.hpp"
 #include "tools/answers/question.hpp"
+#include "tools/study/evidence/evidence.hpp"
 #include "tools/study/outcome.hpp"
 
 namespace stageline {
@@ -45,10 +46,15 @@ struct Explanation {
   Case asked;
   Outcome outcome;
   TrainingRates rates;
+  std::optional<Interval> interval{};  // of the predicted step; empty: nothing is claimed
   StepReading measured;
   std::vector<StepPart> parts;    // they add up to the measured step, "not explained" the last
   std::vector<Suspect> suspects;  // the likeliest first, at most 3; empty where little is left
   std::optional<Bytes> memory_measured;
+  /// Whether measured / predicted is within the interval; true without one.
+  bool fits_evidence() const {
+    return !interval || (1 + longer() >= interval->low && 1 + longer() <= interval->high);
+  }
   /// measured / predicted - 1.
   double longer() const { return to_seconds(measured.step) / to_seconds(outcome.step_time) - 1; }
 };

@@ -9,6 +9,15 @@ std::string explanation_json(const Explanation& found) {
   result["schedule"] = found.outcome.schedule;
   result["devices"] = found.asked.device_count();
   put_time(result, "predicted", found.outcome.step_time);
+  const auto end = [&](double Interval::*factor) {
+    return from_seconds(*found.interval.*factor * to_seconds(found.outcome.step_time));
+  };
+  if (found.interval) {
+    put_time(result, "predicted_low", end(&Interval::low));
+    put_time(result, "predicted_high", end(&Interval::high));
+    result["predicted_range_of"] = provenance_of(*found.interval);
+  }
+  result["within_range"] = found.interval ? Json(found.fits_evidence()) : Json(nullptr);
   put_time(result, "measured", found.measured.step);
   result["measured_read_as"] = found.measured.read_as;
   result["longer"] = found.longer();

@@ -58,17 +58,26 @@ std::string memory_line(const Explanation& found) {
       found.outcome.program.devices[as_size(found.outcome.peak_device())], signed_share(more));
 }
 
+// "5.212 s (4.60–6.78)".
+std::string predicted_text(const Explanation& found) {
+  const std::string step = print(found.outcome.step_time);
+  if (!found.interval) return step;
+  return fmt::format("{} ({})", step, range_of(step, found.interval->low, found.interval->high));
+}
+
 std::string verdict(const Explanation& found) {
   const double longer = found.longer();
-  std::string text =
-      fmt::format("measured {} ({}) · predicted {} by {}: ", print(found.measured.step),
-                  found.measured.read_as, print(found.outcome.step_time), found.outcome.schedule);
-  if (std::abs(longer) < little) {
-    return text + fmt::format("they differ by {}, and the parts below explain the step\n",
-                              signed_share(longer));
+  std::string text = fmt::format(
+      "measured {} ({}) · predicted {} by {}: the measured step is {} {}",
+      print(found.measured.step), found.measured.read_as, predicted_text(found),
+      found.outcome.schedule, percent(std::abs(longer)), longer >= 0 ? "longer" : "shorter");
+  if (found.interval) {
+    text += fmt::format(", {} the range", found.fits_evidence() ? "within" : "outside");
   }
-  return text + fmt::format("the measured step is {} {}\n", percent(std::abs(longer)),
-                            longer > 0 ? "longer" : "shorter");
+  if (std::abs(longer) < little) text += "; the parts below explain it";
+  text += "\n";
+  if (found.interval) text += "range: " + provenance_of(*found.interval) + "\n";
+  return text;
 }
 
 std::string suspects_text(const Explanation& found) {
