@@ -233,6 +233,7 @@ std::int64_t as_python(const FigureValue& value, std::int64_t) {
 }
 
 std::optional<std::int64_t> as_python(const FigureValue& value, std::optional<std::int64_t>) {
+  if (const Time* const time = std::get_if<Time>(&value)) return time->count();
   const Bytes* const bytes = std::get_if<Bytes>(&value);
   return bytes == nullptr ? std::nullopt : std::optional(bytes->count);
 }
@@ -321,7 +322,9 @@ void bind_result(nb::module_& module) {
       .def_prop_ro("step_low", figure<std::optional<double>>("step_low"),
                    "Seconds: 80 % of the published runs of its class are from here to step_high; "
                    "None: no language model priced for a device.")
+      .def_prop_ro("step_low_ps", figure<std::optional<std::int64_t>>("step_low"))
       .def_prop_ro("step_high", figure<std::optional<double>>("step_high"))
+      .def_prop_ro("step_high_ps", figure<std::optional<std::int64_t>>("step_high"))
       .def_prop_ro("step_range_of", figure<std::optional<std::string>>("step_range_of"),
                    "The runs that the range is of.")
       .def_prop_ro("makespan", figure<double>("makespan"), "Of all simulated steps, in seconds.")
