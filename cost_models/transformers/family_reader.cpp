@@ -54,20 +54,6 @@ Experts read_experts(const Keys& keys, const ExpertKeys& of) {
 
 // ---- mixers ----
 
-LatentAttention read_latent(const Keys& keys, bool indexer) {
-  LatentAttention latent;
-  latent.query_rank = keys.is_null("q_lora_rank") ? 0 : keys.whole("q_lora_rank");
-  latent.key_value_rank = keys.whole("kv_lora_rank");
-  latent.plain_width = keys.whole("qk_nope_head_dim");
-  latent.rotary_width = keys.whole("qk_rope_head_dim");
-  latent.value_width = keys.whole("v_head_dim");
-  if (!indexer) return latent;
-  latent.index_heads = keys.whole("index_n_heads");
-  latent.index_width = keys.whole("index_head_dim");
-  latent.index_keys = keys.whole("index_topk");
-  return latent;
-}
-
 LinearMixer read_delta_net(const Keys& keys) {
   LinearMixer linear;
   linear.heads = keys.whole_or("linear_num_value_heads", 32);
@@ -200,6 +186,20 @@ void check_indexers(const Keys& keys) {
 }
 
 }  // namespace
+
+LatentAttention read_latent(const HuggingFaceKeys& keys, bool indexer) {
+  LatentAttention latent;
+  latent.query_rank = keys.is_null("q_lora_rank") ? 0 : keys.whole("q_lora_rank");
+  latent.key_value_rank = keys.whole("kv_lora_rank");
+  latent.plain_width = keys.whole("qk_nope_head_dim");
+  latent.rotary_width = keys.whole("qk_rope_head_dim");
+  latent.value_width = keys.whole("v_head_dim");
+  if (!indexer) return latent;
+  latent.index_heads = keys.whole("index_n_heads");
+  latent.index_width = keys.whole("index_head_dim");
+  latent.index_keys = keys.whole("index_topk");
+  return latent;
+}
 
 const FamilyRow* find_family_row(std::string_view type) {
   for (const FamilyRow& row : family_rows()) {

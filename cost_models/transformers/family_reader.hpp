@@ -16,6 +16,9 @@ const FamilyRow* find_family_row(std::string_view type);
 /// The sizes of a model of that type, not yet completed(). Throws TraceError.
 TransformerConfig read_family(const HuggingFaceKeys& keys, const FamilyRow& row);
 
+/// The ranks and widths of latent attention; of an `indexer` its sizes, too. Throws TraceError.
+LatentAttention read_latent(const HuggingFaceKeys& keys, bool indexer);
+
 /// Blocks that are listed at most, as many as check() allows.
 inline constexpr std::int64_t most_listed = 1 << 12;
 

@@ -230,12 +230,7 @@ TransformerConfig read_deepseek(const Keys& keys) {
   const bool third = keys.type() == "deepseek_v3";
   TransformerConfig config = read_llama(keys, {.longest = third ? 4096 : 2048});
   config.prediction_modules = keys.whole_or("num_nextn_predict_layers", 0, 0);
-  LatentAttention latent;
-  latent.query_rank = keys.is_null("q_lora_rank") ? 0 : keys.whole("q_lora_rank");
-  latent.key_value_rank = keys.whole("kv_lora_rank");
-  latent.plain_width = keys.whole("qk_nope_head_dim");
-  latent.rotary_width = keys.whole("qk_rope_head_dim");
-  latent.value_width = keys.whole("v_head_dim");
+  const LatentAttention latent = read_latent(keys, false);
   config.latent = latent;
   config.head_width = latent.plain_width + latent.rotary_width;
   config.kv_heads = config.heads;

@@ -324,7 +324,7 @@ constexpr std::array known_ailments{
             0.8,
             true,
             fewer_microbatches,
-            "--microbatches (fewer)"},
+            "--microbatches"},
     Ailment{"one micro-batch",
             "a step has one micro-batch, which fills and drains the pipeline",
             "global batch / (micro-batch · dp) of the launch command",
@@ -332,7 +332,7 @@ constexpr std::array known_ailments{
             1.0,
             true,
             one_microbatch,
-            "--microbatches 1"},
+            "--microbatches"},
     Ailment{"experts are loaded unevenly",
             "the most loaded rank's experts take {} times the mean",
             "tokens per expert in the log, or all-to-alls of unequal size in a profile",
@@ -413,7 +413,7 @@ constexpr std::array known_ailments{
             0.6,
             false,
             fewer_microbatches,
-            "--microbatches (fewer)"},
+            "--microbatches"},
 };
 
 }  // namespace

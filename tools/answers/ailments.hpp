@@ -32,7 +32,7 @@ struct Ailment {
   /// Changes the request; returns whether it says anything of this run.
   bool (*apply)(const PredictedRun& run, double strength, SettingRequest& request) = nullptr;
   /// The flags, or the option of the model, that asks for the same: "imbalance={}". What --slow
-  /// names is made of the changed request.
+  /// and --microbatches name is made of the changed request.
   std::string_view flags;
 };
 std::span<const Ailment> ailments();

@@ -227,12 +227,17 @@ double strength_for(const Tried& tried, Time predicted, Time measured) {
   return nearest->first;
 }
 
-// As the command takes them: with the name of the device, and the links, that are slower.
+// As the command takes them: with the name of the device, and the links, that are slower, and the
+// number of micro-batches.
 std::string flags_of(const PredictedRun& run, const Ailment& ailment, double strength) {
   SettingRequest changed = run.request;
   const std::size_t before = changed.slow.size();
-  if (ailment.apply(run, strength, changed) && changed.slow.size() > before) {
+  ailment.apply(run, strength, changed);
+  if (changed.slow.size() > before) {
     return "--slow " + shell_word(fmt::format("{}:{:.3g}", changed.slow.back().name, strength));
+  }
+  if (changed.microbatches != run.request.microbatches) {
+    return fmt::format("--microbatches {}", changed.microbatches);
   }
   return with_strength(ailment.flags, strength);
 }
