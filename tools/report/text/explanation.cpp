@@ -60,7 +60,7 @@ std::string memory_line(const Explanation& found) {
 
 // "5.212 s (4.60–6.78)".
 std::string predicted_text(const Explanation& found) {
-  const std::string step = print(found.outcome.step_time);
+  std::string step = print(found.outcome.step_time);
   if (!found.interval) return step;
   return fmt::format("{} ({})", step, range_of(step, found.interval->low, found.interval->high));
 }
