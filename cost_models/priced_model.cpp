@@ -158,10 +158,11 @@ struct SpelledLanguage {
 
 SpelledLanguage spelled_language(const PricedHead& head, const Spec& words,
                                  const Sharding& sharding, const LanguageInputs& inputs,
-                                 const std::string& spec, int slices) {
+                                 const std::string& spec, int slices, int slice) {
   SpelledLanguage language{LanguageSpelling(head.name, inputs.config), {}, {}};
   LanguageSpelling& spelling = language.spelling;
   language.options.slices = slices;
+  language.options.slice = slice;
   for (const auto& [key, value] : words.options) {
     if (key == "software") spelling.take(key, value);
   }
@@ -179,14 +180,16 @@ SpelledLanguage spelled_language(const PricedHead& head, const Spec& words,
 }  // namespace
 
 Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds,
-                   const Sharding& sharding, const LanguageInputs& language, int slices) {
+                   const Sharding& sharding, const LanguageInputs& language, int slices,
+                   int slice) {
   const Spec words = parse_spec(without_prefix(spec));
   const PricedHead head = split(words.head);
   const bool is_language = is_language_model(head.name);
   if (!is_language) check_shape(head.name);  // before anything is said about its device
   const DeviceKind& kind = kind_called(head.device, head.name, kinds);
   if (is_language) {
-    const SpelledLanguage spelled = spelled_language(head, words, sharding, language, spec, slices);
+    const SpelledLanguage spelled =
+        spelled_language(head, words, sharding, language, spec, slices, slice);
     Model model = spelled.spelling.priced(kind, spelled.options, language.calibration);
     note_without_effect(spelled.spelled, sharding, model);
     return model;
@@ -211,7 +214,7 @@ std::vector<LayerKernelTimes> priced_kernels(const std::string& spec,
   const PricedHead head = split(words.head);
   if (!is_language_model(head.name)) return {};
   const DeviceKind& kind = kind_called(head.device, head.name, kinds);
-  const SpelledLanguage spelled = spelled_language(head, words, sharding, language, spec, 1);
+  const SpelledLanguage spelled = spelled_language(head, words, sharding, language, spec, 1, -1);
   return spelled.spelling.kernels(kind, spelled.options, language.calibration);
 }
 

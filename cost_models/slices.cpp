@@ -66,9 +66,4 @@ Model equal_share(Model model, int slices) {
   return model;
 }
 
-double slicing_cost(const Model& whole, const Model& slice, int slices) {
-  const double once = to_seconds(forward_backward(whole));
-  return once > 0 ? slices * to_seconds(forward_backward(slice)) / once : 1;
-}
-
 }  // namespace stageline

@@ -20,8 +20,4 @@ void check_slices(const std::string& model, std::int64_t tokens, const Sharding&
 /// lower bound: launches do not get shorter, nor do smaller products run as efficiently.
 Model equal_share(Model model, int slices);
 
-/// How many times as long all slices together take as the micro-batch at once, forward and
-/// backward.
-double slicing_cost(const Model& whole, const Model& slice, int slices);
-
 }  // namespace stageline

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "sim/base/units.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
+#include "sim/op.hpp"
 #include "sim/placement.hpp"
 
 namespace stageline {
@@ -127,9 +129,21 @@ struct EdgeCosts {
   friend bool operator==(const EdgeCosts&, const EdgeCosts&) = default;
 };
 
-struct Costs {
+/// What one kind of micro-batch costs. Weights, gradients, optimizer state, updates and reductions
+/// are those of Costs::stage.
+struct MicrobatchCosts {
   std::vector<StageCosts> stage;
-  std::vector<EdgeCosts> edges;  // in the order of Program::edges
+  std::vector<EdgeCosts> edges;
+  friend bool operator==(const MicrobatchCosts&, const MicrobatchCosts&) = default;
+};
+
+struct Costs {
+  std::vector<StageCosts> stage;  // if micro-batches differ, mean times and the most bytes
+  std::vector<EdgeCosts> edges;   // in the order of Program::edges
+  /// Micro-batches that differ: sequences of unequal lengths, slices of a sequence. Micro-batch n
+  /// is of the kind kind_of[n % kind_of.size()], an index into `kinds`. Empty: all are alike.
+  std::vector<MicrobatchCosts> kinds;
+  std::vector<std::uint16_t> kind_of;
   Network network;
   /// The share of the shorter op of an overlapped pair that the longer one hides: 0 to 1. Empty:
   /// what follows from the transfers in both ops.
@@ -154,6 +168,17 @@ struct Costs {
   std::array<double, tiers> transfer_slowdown{};
 
   int stages() const { return static_cast<int>(stage.size()); }
+  /// Those of the op's stage for its micro-batch.
+  const StageCosts& of(Op op) const {
+    return kinds.empty() ? stage[op.stage] : kinds[kind(op.microbatch)].stage[op.stage];
+  }
+  const EdgeCosts& edge(int number, std::uint32_t microbatch) const {
+    return (kinds.empty() ? edges
+                          : kinds[kind(microbatch)].edges)[static_cast<std::size_t>(number)];
+  }
+  std::uint16_t kind(std::uint32_t microbatch) const {
+    return kinds.empty() ? std::uint16_t{0} : kind_of[microbatch % kind_of.size()];
+  }
   /// Whether any op holds collectives of its ranks.
   bool has_collectives() const;
   /// Whether an overlapped pair may take less than its ops one after the other.

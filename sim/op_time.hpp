@@ -57,7 +57,7 @@ inline Time collective_time(const BlockingTimes& times, const StagePlace& place,
 /// On that device: what it computes, at the device's pace, and the blocking collectives as they
 /// are, since a device that computes slower does not move bytes slower.
 inline Time time_on(const Costs& costs, const Placement& placement, Op op, int device) {
-  const StageCosts& stage = costs.stage[op.stage];
+  const StageCosts& stage = costs.of(op);
   const StagePlace& place = placement.stage[op.stage];
   const Time all = compute_time(stage, place, op);
   const Time blocked = std::min(collective_time(stage.blocking, place, op), all);
@@ -66,7 +66,7 @@ inline Time time_on(const Costs& costs, const Placement& placement, Op op, int d
 
 /// The op as one of an overlapped pair, alone on a device of pace 1.
 inline PairHalf pair_half(const Costs& costs, const Placement& placement, Op op) {
-  const StageCosts& stage = costs.stage[op.stage];
+  const StageCosts& stage = costs.of(op);
   const StagePlace& place = placement.stage[op.stage];
   const Time time = compute_time(stage, place, op);
   const BlockingTimes& transfers = nth(stage.blocking_by, hidden_in_pairs);

@@ -81,6 +81,9 @@ struct ProgramSettings {
   /// Pieces of a sequence, numbered like micro-batches: n is chunk n mod c of sequence n / c.
   /// Attention looks back: F(n) waits for F(n-1) of its sequence, and backward n for n+1's.
   int sequence_chunks = 1;
+  /// By micro-batch of a step (of the program: slices count), or empty: how many times the costs of
+  /// a micro-batch its F, I, W, R, stash and messages take.
+  std::vector<double> costs;
   /// Ranks that reduce their gradients together with each device of the program: data-parallel
   /// replicas that run the same program and are not in it. With several, every stage has
   /// REDUCE_GRAD before its updates.

@@ -54,7 +54,7 @@ inline bool is_recomputed(const StageGraph& graph, Op op) {
 
 /// The bytes of an OFFLOAD or a PREFETCH.
 inline Bytes copy_bytes(const Costs& costs, const StageGraph& graph, Op copy) {
-  return left_by_forward(costs.stage[copy.stage], is_recomputed(graph, copy));
+  return left_by_forward(costs.of(copy), is_recomputed(graph, copy));
 }
 
 /// Where copies are issued: the compute op before a PREFETCH in its list, if there is one. Updates

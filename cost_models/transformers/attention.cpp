@@ -4,11 +4,11 @@
 //   latent    query_down ─► norm ─► query_up ───────────┐
 //             key_value_down ─► norm ─► key_value_up ───┴─► rotary, keys ─► attention ─► projection
 //
-// Plain attention computes the scores of all pairs of tokens, whatever the mask; a fused kernel
-// those below the diagonal, and of a sliding window those within it. Among context-parallel ranks
-// the pairs are shared equally (as in Llama 3, arXiv 2407.21783, each has two pieces of a sequence,
-// one from either end). So they are among the slices of a sequence, on the average: the first one
-// attends to itself, the last one to all before it.
+// Plain attention computes the scores of all pairs of tokens, whatever the mask, in each slice; a
+// fused kernel those below the diagonal, and of a sliding window those within it. Among
+// context-parallel ranks the pairs are shared equally (as in Llama 3, arXiv 2407.21783, each has
+// two pieces of a sequence, one from either end). Slices of a sequence have unequal ones: the first
+// attends to itself, the last to all before it.
 #include <algorithm>
 
 #include "cost_models/transformers/passes.hpp"
@@ -49,12 +49,25 @@ double attended_pairs(double seq, double window, bool chunked) {
   return chunked ? reach * seq / 2 : reach * seq - reach * reach / 2;
 }
 
+// Those of the tokens of the slice that is priced, on all context-parallel ranks.
+double pairs_of_slice(const RankSizes& sizes, double window, bool chunked) {
+  if (sizes.slice < 0) return attended_pairs(sizes.seq, window, chunked) / sizes.slices;
+  const auto first = [&](double tokens) { return attended_pairs(tokens, window, chunked); };
+  const double slice = sizes.seq / sizes.slices;
+  return first(slice * (sizes.slice + 1)) - first(slice * sizes.slice);
+}
+
+// The longest run of keys that one of its tokens attends to.
+double reach_of_slice(const RankSizes& sizes, double window) {
+  const double seen = sizes.slice < 0 ? sizes.seq : sizes.seq * (sizes.slice + 1) / sizes.slices;
+  return window > 0 ? std::min(window, seen) : seen;
+}
+
 void add_flash(LayerKernels& passes, const RankSizes& sizes, double window, bool chunked) {
-  const double pairs =
-      sizes.batch * attended_pairs(sizes.seq, window, chunked) / sizes.context / sizes.slices;
+  const double pairs = sizes.batch * pairs_of_slice(sizes, window, chunked) / sizes.context;
   const double flops = 2 * pairs * sizes.heads * (sizes.key_width + sizes.value_width);
-  const AttentionSize size{window > 0 ? std::min(window, sizes.seq) : sizes.seq,
-                           sizes.tokens * sizes.heads, sizes.key_width, sizes.value_width, false};
+  const AttentionSize size{reach_of_slice(sizes, window), sizes.tokens * sizes.heads,
+                           sizes.key_width, sizes.value_width, false};
   passes.forward.push_back(
       attention_kernel("attention", KernelKind::attention_flash, flops, false));
   passes.forward.back().attention = size;
@@ -116,10 +129,9 @@ void add_indexer(LayerKernels& passes, const LatentAttention& latent, const Rank
   const double width = real(latent.index_width);
   add_linear(passes, "index_queries", sizes.tokens, heads * width, real(latent.query_rank));
   add_linear(passes, "index_keys", sizes.tokens, width + heads, sizes.hidden);
-  const double pairs =
-      sizes.batch * attended_pairs(sizes.seq, 0, false) / sizes.context / sizes.slices;
+  const double pairs = sizes.batch * pairs_of_slice(sizes, 0, false) / sizes.context;
   const double flops = 2 * pairs * heads * width;
-  const AttentionSize size{sizes.seq, sizes.tokens * heads, width, width, false};
+  const AttentionSize size{reach_of_slice(sizes, 0), sizes.tokens * heads, width, width, false};
   passes.forward.push_back(
       attention_kernel("index_scores", KernelKind::attention_flash, flops, false));
   passes.forward.back().attention = size;

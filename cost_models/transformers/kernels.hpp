@@ -58,8 +58,8 @@ struct LanguageForm {
   std::int64_t wide_start = 0;   // blocks at the start whose products are in 16 bits all the same,
   std::int64_t wide_end = 0;     // and at the end (Megatron-LM's --first-last-layers-bf16)
   double main_gradient_bytes = 4;  // of a weight's gradient, into which the experts' are summed
-  int slices = 1;  // equal ones that a sequence is cut into; all below is then of one of them, the
-                   // mean: it attends to the slices before it as well
+  int slices = 1;  // equal ones that a sequence is cut into: a micro-batch is then one of them,
+  int slice = -1;  // of this number; -1: the mean one. It attends to those before it as well
   friend bool operator==(const LanguageForm&, const LanguageForm&) = default;
 };
 

@@ -367,6 +367,7 @@ LanguagePricing language_pricing(const TransformerConfig& config, LanguageForm f
   form.sharding.sequence = form.sharding.sequence && form.sharding.tensor > 1;
   if (!form.sharding.folded()) form.sharding.expert_tensor = 0;
   form.slices = options.slices;
+  form.slice = options.slice;
   check_form(config, form);
   LanguagePricing pricing;
   pricing.config = with_padded_vocab(config, form.sharding.tensor);

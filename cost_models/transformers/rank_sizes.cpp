@@ -27,6 +27,7 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   sizes.expert_tensor = form.sharding.expert_tensor_ranks();
   sizes.sequence = form.sharding.sequence && form.sharding.tensor > 1;
   sizes.slices = form.slices;
+  sizes.slice = form.slice;
   sizes.tokens = sizes.batch * sizes.seq / sizes.context / sizes.slices;
   sizes.norm_tokens = sizes.sequence ? sizes.tokens / sizes.tensor : sizes.tokens;
   sizes.hidden = real(config.hidden);

@@ -30,6 +30,7 @@ struct RankSizes {
   double batch = 0;        // sequences
   double seq = 0;          // tokens of one, over all context-parallel ranks
   double slices = 1;       // of a sequence, which come one behind the other
+  double slice = -1;       // that is priced, from 0; -1: the mean one
   double tokens = 0;       // of a micro-batch (a slice) that this context-parallel rank has: M
   double norm_tokens = 0;  // those that norms and adds work on: M/t with sequence parallelism
   double hidden = 0;
@@ -58,7 +59,7 @@ struct RankSizes {
   double attended() const { return heads * value_width; }  // attention's output
   double norm_elements() const { return norm_tokens * hidden; }
   double whole_elements() const { return tokens * hidden; }
-  /// Scores of plain attention: one for each head, token and key.
+  /// Scores of plain attention: one for each head, token and key, of earlier and later slices, too.
   double scores() const { return heads * tokens * seq; }
   /// Bytes of a tensor in the number format.
   double bytes(double elements) const { return element_bytes * elements; }

@@ -14,8 +14,8 @@
 
 namespace stageline {
 
-/// Nothing where stages do not follow one another, or a B is shorter than I and W.
-/// O(ops · log(ops of a device)).
+/// Nothing where micro-batches differ, stages do not follow one another, or a B is shorter than I
+/// and W. O(ops · log(ops of a device)).
 std::optional<StashBounds> device_bounds(const Problem& problem, const StashLimit& limit);
 
 }  // namespace stageline

@@ -93,7 +93,7 @@ bool OrderSearch::keeps_limit(const StepLists& lists) const {
     if (limit_.most[d] < 0) continue;
     std::int64_t held = 0;
     for (const Op op : lists[d]) {
-      const StageCosts& costs = problem_.costs.stage[op.stage];
+      const StageCosts& costs = problem_.costs.of(op);
       const std::int64_t all = bytes ? costs.stash().count : 1;
       const std::int64_t after_input = bytes ? costs.stash_after_input_grad().count : 1;
       held += op.kind == OpKind::forward      ? all
@@ -110,7 +110,7 @@ bool OrderSearch::has_room(const StepLists& lists) const {
   for (std::size_t d = 0; d < room_.bytes.size(); ++d) {
     std::int64_t held = 0;
     for (const Op op : lists[d]) {
-      const std::int64_t stash = problem_.costs.stage[op.stage].stash().count;
+      const std::int64_t stash = problem_.costs.of(op).stash().count;
       held += op.kind == OpKind::forward ? stash : op.kind == OpKind::input_grad ? 0 : -stash;
       if (held > room_.bytes[d]) return false;
     }

@@ -62,6 +62,7 @@ void keep_longer(StashBound& best, const StashBound& one) {
 std::optional<StashBounds> stash_bounds(const Problem& problem, const StashLimit& limit,
                                         bool updates) {
   using Why = StashBound::Why;
+  if (!problem.costs.kinds.empty()) return std::nullopt;  // the first ones may be the shortest
   const std::vector<StageTimes> stages = stage_times(problem, true);
   const std::size_t count = stages.size();
   if (count != problem.devices.size() || count > most_bound_stages) return std::nullopt;

@@ -39,9 +39,9 @@ struct StashBounds {
 };
 
 /// No order has a shorter longest device span, and none a smaller makespan. `updates`: with each
-/// device's update behind its last W. Nothing where this is not known: several stages a device,
-/// stages that do not follow one another, or a B that is shorter than I and W. O(stages² + stages ·
-/// micro-batches).
+/// device's update behind its last W. Nothing where this is not known: micro-batches that
+/// differ, several stages a device, stages that do not follow one another, or a B that is shorter
+/// than I and W. O(stages² + stages · micro-batches).
 std::optional<StashBounds> stash_bounds(const Problem& problem, const StashLimit& limit,
                                         bool updates = false);
 

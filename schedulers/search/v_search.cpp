@@ -79,7 +79,7 @@ StashRoom room_like(const Problem& problem, const StepLists& order, const StashL
       if (op.kind == OpKind::input_grad) continue;
       const int sign = op.kind == OpKind::forward ? 1 : -1;
       stashes += sign;
-      bytes += sign * problem.costs.stage[op.stage].stash().count;
+      bytes += sign * problem.costs.of(op).stash().count;
       most_stashes = std::max(most_stashes, stashes);
       most_bytes = std::max(most_bytes, bytes);
     }

@@ -259,7 +259,7 @@ std::vector<std::vector<MemoryChange>> host_changes(const MemoryTables& tables, 
   const auto change = [&](Op op, Time at, std::int64_t sign) {
     const int device = device_of(placement, op_of(OpKind::offload, op.stage, op.microbatch));
     const auto host = network.host.empty() ? std::size_t{0} : as_size(nth(network.host, device));
-    const StageCosts& stage = costs.stage[op.stage];
+    const StageCosts& stage = costs.of(op);
     const bool rebuilt = tables.is_recomputed(op);
     changes[host].push_back({at, left_by_forward(stage, rebuilt) * sign, MemoryKind::stash,
                              rebuilt ? Bytes{} : stage.stash_input_grad * sign,

@@ -38,7 +38,7 @@ void add_arrivals(const MemoryTables& tables, const Timeline& timeline, Changes&
 
 // What the collectives inside an op, or a reduction, hold.
 Bytes buffer_of(const Costs& costs, Op op) {
-  const StageCosts& stage = costs.stage[op.stage];
+  const StageCosts& stage = costs.of(op);
   const bool used =
       op.kind == OpKind::reduce_grad || blocking_time(stage.blocking, op.kind) > Time{};
   return used ? stage.communication_buffer : Bytes{};

@@ -13,16 +13,24 @@ MemoryTables::MemoryTables(const Program& program, const Costs& costs)
       costs_(costs),
       graph_(stage_graph(program)),
       input_grads_(program),
-      stages_(program.placement.stage.size()) {
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    fill_stage(stages_[s], program.placement.stage[s], costs.stage[s]);
+      kinds_(std::max<std::size_t>(costs.kinds.size(), 1)) {
+  std::vector<Stage> as_ops_say(program.placement.stage.size());
+  read_ops(as_ops_say);
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    std::vector<Stage>& stages = kinds_[k].stages = as_ops_say;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      fill_stage(stages[s], program.placement.stage[s],
+                 costs.kinds.empty() ? costs.stage[s] : costs.kinds[k].stage[s]);
+      if (stages[s].place->weight_grad_apart()) fill_apart(stages[s]);
+      if (program.settings.correction == moving_average) fill_rebuilt(stages[s], s);
+    }
   }
-  read_ops();
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    if (stages_[s].place->weight_grad_apart()) fill_apart(stages_[s]);
-    if (program.settings.correction == moving_average) fill_rebuilt(stages_[s], s);
+  if (!has_bytes_) return;
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    const auto known = std::find(costs.kind_of.begin(), costs.kind_of.end(), k);
+    fill_messages(kinds_[k], static_cast<std::uint32_t>(known - costs.kind_of.begin()));
   }
-  if (bytes_) fix_messages();
+  fix_messages();
 }
 
 void MemoryTables::fill_stage(Stage& stage, const StagePlace& place,
@@ -80,18 +88,19 @@ Time MemoryTables::time(Op op) const {
   return compute_time(*stage(op).costs, *stage(op).place, op);
 }
 
-void MemoryTables::read_ops() {
+void MemoryTables::read_ops(std::vector<Stage>& stages) {
   std::uint32_t kinds = 0;  // a bit for each that the program has
   for (std::size_t d = 0; d < program_.ops.size(); ++d) {
     const auto device = static_cast<int>(d);
     for (const Op op : program_.ops[d]) {
       kinds |= 1U << static_cast<unsigned>(op.kind);
-      Stage& stage = stages_[op.stage];
+      Stage& stage = stages[op.stage];
       if (op.kind == OpKind::backward) stage.whole = true;
       if (op.kind == OpKind::offload) stage.offloaded = true;
       // I is behind W, if there, on the devices of all micro-batches or of none.
       if (op.kind == OpKind::weight_grad) stage.i_behind_w = false;
-      if (op.kind == OpKind::input_grad && device == stage.place->device(Role::weight_grad)) {
+      const StagePlace& place = program_.placement.stage[op.stage];
+      if (op.kind == OpKind::input_grad && device == place.device(Role::weight_grad)) {
         stage.i_behind_w = true;
       }
       if (op.kind != OpKind::recompute) continue;
@@ -107,45 +116,54 @@ void MemoryTables::read_ops() {
   const bool any_bytes = std::any_of(
       costs_.edges.begin(), costs_.edges.end(),
       [](const EdgeCosts& edge) { return edge.activation > Bytes{} || edge.gradient > Bytes{}; });
-  if (!has_messages_ && !any_bytes) return;
-  bytes_.emplace(graph_, [&](Op op) { return message_bytes(program_, costs_, graph_, op); });
-  kept_.resize(stages_.size());
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
+  has_bytes_ = has_messages_ || any_bytes;
+}
+
+// `microbatch`: one of that kind.
+void MemoryTables::fill_messages(Kind& kind, std::uint32_t microbatch) const {
+  kind.bytes.emplace(graph_, [&](Op op) {
+    op.microbatch = microbatch;
+    return message_bytes(program_, costs_, graph_, op);
+  });
+  kind.kept.resize(kind.stages.size());
+  for (std::size_t s = 0; s < kind.stages.size(); ++s) {
     for (const int number : nth(graph_.sends, Cargo::activation)[s]) {
       const int edge = wire(graph_, Cargo::activation, number).edge;
-      kept_[s].push_back(stages_[s].split ? Bytes{} : nth(costs_.edges, edge).activation_kept);
+      kind.kept[s].push_back(kind.stages[s].split ? Bytes{}
+                                                  : costs_.edge(edge, microbatch).activation_kept);
     }
   }
-  sent_.emplace(graph_, [&](Op op) {
+  kind.sent.emplace(graph_, [&](Op op) {
     const Bytes kept =
-        op.kind == OpKind::send_forward ? nth(nth(kept_, op.stage), op.part) : Bytes{};
-    return bytes(op) - kept;
+        op.kind == OpKind::send_forward ? nth(nth(kind.kept, op.stage), op.part) : Bytes{};
+    return (*kind.bytes)[op] - kept;
   });
 }
 
 // The tensors of all micro-batches travel on the same routes unless a stage at one end is
-// replicated, and are as large unless the sender recomputes some. Those of a stage with split roles
-// also depend on the device and the part.
+// replicated, and are as large unless they differ or the sender recomputes some. Those of a stage
+// with split roles also depend on the device and the part.
 void MemoryTables::fix_messages() {
+  const std::vector<Stage>& all = stages();
   const auto fixed_end = [&](int device, int stage) {
     return device >= 0 || nth(program_.placement.stage, stage).replicas.size() == 1;
   };
   for (const Side side : {Side::receives, Side::sends}) {
     for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
       auto& fixed = nth(fixed_, side)[cargo];
-      fixed.resize(stages_.size());
+      fixed.resize(all.size());
       const auto& wires_of = side == Side::sends ? graph_.sends[cargo] : graph_.receives[cargo];
-      for (std::size_t s = 0; s < stages_.size(); ++s) {
+      for (std::size_t s = 0; s < all.size(); ++s) {
         const bool same = std::all_of(wires_of[s].begin(), wires_of[s].end(), [&](int number) {
           const Wire& way = wire(graph_, static_cast<Cargo>(cargo), number);
           return fixed_end(way.from, way.sender) && fixed_end(way.to, way.receiver) &&
-                 nth(stages_, way.sender).recomputed.empty();
+                 nth(all, way.sender).recomputed.empty();
         });
-        if (stages_[s].split || stages_[s].place->replicas.size() != 1 || !same) continue;
+        if (kinds_.size() > 1 || all[s].split || all[s].place->replicas.size() != 1 || !same)
+          continue;
         Op op;
         op.stage = static_cast<std::uint16_t>(s);
-        fixed[s] =
-            sum_of_messages(op, static_cast<Cargo>(cargo), side, stages_[s].place->replicas[0]);
+        fixed[s] = sum_of_messages(op, static_cast<Cargo>(cargo), side, all[s].place->replicas[0]);
       }
     }
   }

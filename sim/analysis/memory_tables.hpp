@@ -34,18 +34,18 @@ class MemoryTables {
     std::array<const HeldSteps*, op_kinds> steps{};  // null: not known
     std::vector<bool> recomputed;                    // by micro-batch; empty if none is
   };
-  const Stage& stage(Op op) const { return stages_[op.stage]; }
+  const Stage& stage(Op op) const { return kind(op).stages[op.stage]; }
 
   bool is_recomputed(Op op) const {
     if (!any_recomputed_) return false;
-    const std::vector<bool>& recomputed = stages_[op.stage].recomputed;
+    const std::vector<bool>& recomputed = stages()[op.stage].recomputed;
     return !recomputed.empty() && recomputed[op.microbatch];
   }
   bool has_input_grad(Op op) const { return input_grads_.has(op.stage, op.microbatch); }
   bool takes_output_gradient(Op op) const { return input_grads_.takes_output_gradient(op); }
 
   Bytes workspace(Op op) const {
-    const Stage& stage = stages_[op.stage];
+    const Stage& stage = this->stage(op);
     if (op.kind == OpKind::forward && is_recomputed(op)) return stage.recomputed_workspace;
     if (op.kind == OpKind::weight_grad && !has_input_grad(op)) return stage.workspace_with_gradient;
     const Bytes whole = nth(stage.workspace, op.kind);
@@ -55,7 +55,7 @@ class MemoryTables {
 
   /// What `op` holds in the parts of its time; null: its workspace all the time.
   const HeldSteps* steps(Op op) const {
-    const Stage& stage = stages_[op.stage];
+    const Stage& stage = this->stage(op);
     if (op.kind == OpKind::forward && is_recomputed(op))
       return known(stage.costs->steps.lone_forward);
     if (op.kind == OpKind::weight_grad && !has_input_grad(op))
@@ -65,10 +65,10 @@ class MemoryTables {
   /// The time of an op of the compute lane, alone.
   Time time(Op op) const;
 
-  Bytes bytes(Op message) const { return (*bytes_)[message]; }
+  Bytes bytes(Op message) const { return (*kind(message).bytes)[message]; }
   /// What a SEND frees: of an activation that the sender's stash holds, too, nothing.
   Bytes sent_bytes(Op message) const {
-    return is_recomputed(message) ? bytes(message) : (*sent_)[message];
+    return is_recomputed(message) ? bytes(message) : (*kind(message).sent)[message];
   }
 
   /// Whether tensors go to other devices by messages; otherwise they are there in no time.
@@ -77,7 +77,7 @@ class MemoryTables {
   /// The bytes of all tensors of one cargo that wait on `device` until `op` reads them, or that it
   /// leaves there to be sent, or to be read by another stage on that device.
   Bytes messages(Op op, Cargo cargo, Side side, int device) const {
-    if (!bytes_) return Bytes{};
+    if (!has_bytes_) return Bytes{};
     const std::optional<Bytes>& fixed = nth(nth(fixed_, side), cargo)[op.stage];
     return fixed ? *fixed : sum_of_messages(op, cargo, side, device);
   }
@@ -85,7 +85,7 @@ class MemoryTables {
   /// Calls each(to, bytes) for the tensors that `op` on `device` makes for stages on other devices.
   template <class Each>
   void arrivals(Op op, int device, Each&& each) const {
-    if (!bytes_) return;
+    if (!has_bytes_) return;
     const bool forward = op.kind == OpKind::forward;
     if (!forward && op.kind != OpKind::input_grad && op.kind != OpKind::backward) return;
     const Cargo cargo = forward ? Cargo::activation : Cargo::gradient;
@@ -102,11 +102,23 @@ class MemoryTables {
     return static_cast<int>(nth(graph_.sends, Cargo::stash)[op.stage].size());
   }
 
-  const std::vector<Stage>& stages() const { return stages_; }
+  /// Of the first kind of micro-batch: of another one times and bytes of its own differ.
+  const std::vector<Stage>& stages() const { return kinds_.front().stages; }
   const Program& program() const { return program_; }
 
  private:
-  void read_ops();
+  // Of one kind of micro-batch.
+  struct Kind {
+    std::vector<Stage> stages;
+    std::optional<WireTable<Bytes>> bytes;  // empty if no tensor between stages has any
+    std::optional<WireTable<Bytes>> sent;   // the same, less what the sender's stash holds, too
+    // By stage and wire that leaves it: the part of the activation that its stash holds, too.
+    std::vector<std::vector<Bytes>> kept;
+  };
+  const Kind& kind(Op op) const { return kinds_[costs_.kind(op.microbatch)]; }
+
+  void read_ops(std::vector<Stage>& stages);
+  void fill_messages(Kind& kind, std::uint32_t microbatch) const;
   static void fill_apart(Stage& stage);
   void fill_rebuilt(Stage& stage, std::size_t number) const;
   void fill_stage(Stage& stage, const StagePlace& place, const StageCosts& costs) const;
@@ -115,20 +127,17 @@ class MemoryTables {
   static const HeldSteps* known(const HeldSteps& steps) { return steps.empty() ? nullptr : &steps; }
   Bytes kept(Op send) const {
     if (is_recomputed(send)) return Bytes{};
-    return nth(nth(kept_, send.stage), send.part);
+    return nth(nth(kind(send).kept, send.stage), send.part);
   }
 
   const Program& program_;
   const Costs& costs_;
   StageGraph graph_;
   InputGrads input_grads_;
-  std::vector<Stage> stages_;
+  std::vector<Kind> kinds_;  // as Costs::kinds; one, if all micro-batches are alike
   bool has_messages_ = false;
+  bool has_bytes_ = false;  // of tensors between stages
   bool any_recomputed_ = false;
-  std::optional<WireTable<Bytes>> bytes_;  // empty if no tensor between stages has any
-  std::optional<WireTable<Bytes>> sent_;   // the same, less what the sender's stash holds, too
-  // By stage and wire that leaves it: the part of the activation that its stash holds, too.
-  std::vector<std::vector<Bytes>> kept_;
   // By side, cargo and stage: the sum of messages where it is the same for every micro-batch.
   std::array<std::array<std::vector<std::optional<Bytes>>, cargoes>, 2> fixed_;
 };

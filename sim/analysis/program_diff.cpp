@@ -276,6 +276,8 @@ void compare_settings(const Program& a, const Program& b, const std::vector<Matc
   line("delays", by_stage(x.delay, no_delay), by_stage(y.delay, no_delay));
   line("windows", by_stage(x.window, no_window), by_stage(y.window, no_window));
   line("sequence_chunks", std::to_string(x.sequence_chunks), std::to_string(y.sequence_chunks));
+  line("costs", fmt::format("{}", fmt::join(x.costs, " ")),
+       fmt::format("{}", fmt::join(y.costs, " ")));
   line("messages", std::string(name(x.messages)), std::string(name(y.messages)));
   line("clock", std::string(name(x.clock)), std::string(name(y.clock)));
   line("copies", std::string(name(x.copies)), std::string(name(y.copies)));

@@ -44,6 +44,7 @@ class HeaderChecker {
       placed = false;
     };
     if (program_.settings.sequence_chunks > 1) check_chunks(misplaced);
+    check_costs(misplaced);
     const auto devices = static_cast<int>(program_.devices.size());
     for (int s = 0; s < program_.stages(); ++s) {
       const StagePlace& place = nth(program_.placement.stage, s);
@@ -89,6 +90,15 @@ class HeaderChecker {
                                "attention finds the earlier chunks",
                                s));
     }
+  }
+
+  template <class Misplaced>
+  void check_costs(Misplaced&& misplaced) const {
+    const std::vector<double>& costs = program_.settings.costs;
+    if (costs.empty() || costs.size() == as_size(program_.microbatches)) return;
+    misplaced(-1, fmt::format("costs has one number for each micro-batch of a step: there are {}, "
+                              "and {} micro-batches",
+                              costs.size(), program_.microbatches));
   }
 
   template <class Misplaced>

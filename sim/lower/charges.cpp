@@ -70,7 +70,7 @@ void Charges::find_last_ops() {
 
 Time Charges::duration(Op op) const {
   if (lane_of(op.kind) != LaneKind::compute) return on_the_wire(op);
-  return compute_time(costs_.stage[op.stage], program_.placement.stage[op.stage], op);
+  return compute_time(costs_.of(op), program_.placement.stage[op.stage], op);
 }
 
 Time Charges::of_pair(Op first, Op second) const {
@@ -85,6 +85,7 @@ Charge Charges::of(Op op, std::uint32_t lane) {
 }
 
 bool Charges::same_for_all(Op op) const {
+  if (!costs_.kinds.empty()) return false;
   if (lane_of(op.kind) == LaneKind::compute) return true;
   const auto alone = [&](int stage) {
     return program_.placement.stage[static_cast<std::size_t>(stage)].replicas.size() == 1;
@@ -371,12 +372,12 @@ Bytes message_bytes(const Program& program, const Costs& costs, const StageGraph
   const Cargo cargo = *cargo_of(message.kind);
   const Wire& way = wire(graph, cargo, wire_of(graph, message));
   const StagePlace& sender = program.placement.stage[way.sender];
-  const StageCosts& stage = costs.stage[way.sender];
+  const StageCosts& stage = costs.of(op_of(OpKind::forward, way.sender, message.microbatch));
   switch (cargo) {
     case Cargo::activation:
-      return costs.edges[static_cast<std::size_t>(way.edge)].activation;
+      return costs.edge(way.edge, message.microbatch).activation;
     case Cargo::gradient: {
-      const Bytes whole = costs.edges[static_cast<std::size_t>(way.edge)].gradient;
+      const Bytes whole = costs.edge(way.edge, message.microbatch).gradient;
       return Bytes{part_of(whole.count, sender, way.part)};
     }
     case Cargo::stash:

@@ -8,6 +8,7 @@
 #include "sim/base/index.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/problem.hpp"
+#include "sim/varied_costs.hpp"
 
 namespace stageline {
 namespace {
@@ -99,6 +100,7 @@ Program replicated(const Program& one_pipeline, int replicas,
   program.devices = device_names_of(one_pipeline, replicas, std::move(device_names));
   if (replicas == 1) return program;
   program.microbatches *= replicas;
+  program.settings.costs = side_by_side(one_pipeline.settings.costs, replicas);
   for (int& window : program.settings.window) {
     // One that is longer than the program has no effect.
     window = std::min(window, static_cast<int>(one_pipeline.total_microbatches())) * replicas;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -112,6 +113,9 @@ class Parser {
       windows_ = values;
     } else if (key.text == "sequence_chunks") {
       program_.settings.sequence_chunks = whole_number(one(), "sequence_chunks", 1, 1 << 20);
+    } else if (key.text == "costs") {
+      once();
+      for (const Word& word : values) program_.settings.costs.push_back(factor(word));
     } else if (key.text == "data_ranks") {
       program_.settings.data_ranks = whole_number(one(), "data_ranks", 1, 1 << 20);
     } else if (key.text == "clock") {
@@ -156,8 +160,8 @@ class Parser {
     const std::string hint =
         did_you_mean(std::string(key.text),
                      {"schedule", "microbatches", "steps", "weights", "correction", "independent_w",
-                      "delays", "windows", "sequence_chunks", "data_ranks", "clock", "copies",
-                      "recompute", "messages", "weights_transfer", "edges"});
+                      "delays", "windows", "sequence_chunks", "costs", "data_ranks", "clock",
+                      "copies", "recompute", "messages", "weights_transfer", "edges"});
     if (stages_.empty() && hint.empty()) return;
     refuse(key,
            fmt::format("\"{}\" is neither a setting nor a device of a stage{}", key.text, hint));
@@ -297,6 +301,14 @@ class Parser {
       }
     }
     if (place.replicas.empty()) refuse(line.words[0], "the stage's forward has no device");
+  }
+
+  static double factor(const Word& word) {
+    const double factor = parse_number<double>(word.text).value_or(-1);
+    if (factor >= 0 && std::isfinite(factor)) return factor;
+    refuse(word, fmt::format("costs are numbers of at least 0, how many times the costs of a "
+                             "micro-batch each one takes (not \"{}\")",
+                             word.text));
   }
 
   void read_shares(const Word& value, StagePlace& place) {

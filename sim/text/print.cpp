@@ -1,5 +1,6 @@
 // Writes the program text. Grammar: traces/README.md; reading it: sim/text/parse.cpp.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/base/index.hpp"
 #include "sim/program.hpp"
@@ -71,6 +72,9 @@ std::string print(const Program& program) {
     text += fmt::format("windows: {}\n", by_stage(settings.window, no_window));
   if (settings.sequence_chunks != 1) {
     text += fmt::format("sequence_chunks: {}\n", settings.sequence_chunks);
+  }
+  if (!settings.costs.empty()) {
+    text += fmt::format("costs: {}\n", fmt::join(settings.costs, " "));
   }
   if (settings.data_ranks != 1) text += fmt::format("data_ranks: {}\n", settings.data_ranks);
   if (settings.clock != Clock::free) text += fmt::format("clock: {}\n", name(settings.clock));

@@ -36,6 +36,7 @@ std::string other_value(const SettingRow& row) {
   if (row.key == "slow") return "gpu1:1.5";
   if (row.key == "recompute") return "selective";
   if (row.key == "offload") return "all";
+  if (row.key == "lengths") return "1,2";
   if (row.key == "partition") return "uniform";
   if (row.key == "calibration") return "rates.json";
   if (row.key == "software") return "megatron-2021";
@@ -124,7 +125,8 @@ std::string text_of(const SettingRequest& request) {
   add(static_cast<int>(request.all_pipelines));
   add(static_cast<int>(request.device_order));
   add(request.slow.size());
-  text += request.cluster.placement + "|" + request.software + "|" + request.cuda_graphs + "|";
+  text += request.cluster.placement + "|" + request.software + "|" + request.cuda_graphs + "|" +
+          request.lengths + "|";
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include "sim/analysis/metrics.hpp"
 #include "sim/analysis/versions.hpp"
 #include "sim/base/index.hpp"
+#include "sim/varied_costs.hpp"
 #include "tests/make.hpp"
 #include "tests/schedules/reference.hpp"
 #include "tests/specs.hpp"
@@ -120,8 +121,9 @@ std::string forwards_wait_for_what_they_read(const ScheduleSpec&, const Ran& ran
     for (const Span& one : ran.timeline.lanes[lane]) span[test::plain(one.op)] = one;
   }
   const test::Prices prices(ran.program, ran.costs);
-  for (const EdgeCosts& edge : ran.costs.edges) {
+  for (std::size_t e = 0; e < ran.costs.edges.size(); ++e) {
     for (std::uint32_t m = 0; m < ran.program.total_microbatches(); ++m) {
+      const EdgeCosts& edge = ran.costs.edge(static_cast<int>(e), m);
       const int from = prices.home(edge.edge.from, m);
       const int to = prices.home(edge.edge.to, m);
       const Route& route = ran.costs.network.between(from, to);
@@ -354,6 +356,42 @@ TEST_CASE("the laws hold where stashes are rebuilt, offloaded or both, by stages
   // No op runs between a forward of theirs and its backward: there is nothing to gain.
   for (const char* const name : {"naive", "gems"}) CHECK(copied[name]++ == 0);
   check_held(copied);
+}
+
+TEST_CASE("the laws hold where every micro-batch has times and bytes of its own") {
+  std::mt19937 random(105);
+  Held held;
+  for (const Scheduler* const scheduler : schedulers()) {
+    const ScheduleSpec spec{scheduler, parse_schedules(std::string(scheduler->name))[0].knobs};
+    for (int round = 0; round < 6; ++round) {
+      const int devices = 2 + round % 3;
+      const int microbatches = 2 * devices + round % 3;
+      std::vector<double> factors;
+      for (int m = 0; m < microbatches; ++m) factors.push_back((random() % 13) / 4.0);
+      Program program;
+      Costs costs;
+      try {
+        costs = scaled_by_microbatch(
+            test::random_costs(random, test::stages_for(spec, devices), devices, round % 2 == 0),
+            factors);
+        program = scheduler->schedule(
+            test::problem_for(spec, devices, costs, microbatches, 1 + round % 2));
+      } catch (const UsageError&) {
+        continue;
+      }
+      CAPTURE(spelled(spec));
+      CAPTURE(print(program));
+      const Ran ran = test::run_program(std::move(program), costs);
+      for (const Law& law : laws) {
+        const std::string breach = law.breach(spec, ran);
+        CHECK_MESSAGE(breach.empty(), law.name << ": " << breach);
+      }
+      const std::string breach = the_reference_agrees(spec, ran);
+      CHECK_MESSAGE(breach.empty(), breach);
+      ++held[std::string(scheduler->name)];
+    }
+  }
+  check_held(held);
 }
 
 TEST_CASE("no forward reads weights of its own future, however many stages take no time") {

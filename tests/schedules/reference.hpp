@@ -22,7 +22,7 @@ class Prices {
     Time lag{};
   };
   Price of(Op one) const {
-    const StageCosts& stage = costs_.stage[one.stage];
+    const StageCosts& stage = stages(one)[one.stage];
     const StagePlace& place = program_.placement.stage[one.stage];
     const Roles roles(place);
     const int here = roles.apart ? roles.forward : home(one.stage, one.microbatch);
@@ -132,7 +132,7 @@ class Prices {
         const Roles next(nth(program_.placement.stage, wires_[e].to));
         return over(costs_.network.between(device(one.stage, one.microbatch, here.forward),
                                            device(wires_[e].to, one.microbatch, next.forward)),
-                    costs_.edges[e].activation);
+                    edges(one)[e].activation);
       }
       return {};
     }
@@ -142,13 +142,24 @@ class Prices {
       const int maker = device(one.stage, one.microbatch, nth(here.input_grad, way.part));
       const int reader = way.reader < 0 ? home(way.from, one.microbatch) : way.reader;
       return over(costs_.network.between(maker, reader),
-                  Bytes{share(costs_.edges[e].gradient.count, program_.placement.stage[one.stage],
+                  Bytes{share(edges(one)[e].gradient.count, program_.placement.stage[one.stage],
                               way.part)});
     }
     return {};
   }
 
   const Program& program_;
+  // Of the kind of the op's micro-batch.
+  const std::vector<StageCosts>& stages(Op one) const {
+    return costs_.kinds.empty() ? costs_.stage : kind(one).stage;
+  }
+  const std::vector<EdgeCosts>& edges(Op one) const {
+    return costs_.kinds.empty() ? costs_.edges : kind(one).edges;
+  }
+  const MicrobatchCosts& kind(Op one) const {
+    return costs_.kinds.at(costs_.kind_of.at(one.microbatch % costs_.kind_of.size()));
+  }
+
   const Costs& costs_;
   std::vector<EdgeWire> wires_;
 };

@@ -113,6 +113,7 @@ SETTINGS = {
     "--host-memory": ("1GB", BYTES + ["--offload", "all"]),
     "--pair-overlap": ("0.5", PLAIN + ["--schedule", "dualpipe"]),
     "--microbatches": ("4", PLAIN),
+    "--lengths": ("lognormal(100,1)", PLAIN),
     "--microbatch-size": ("2", GPT),
     "--calibration": (CALIBRATION, GPT),
     "--software": ("megatron-2021", GPT),

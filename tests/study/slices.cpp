@@ -124,8 +124,38 @@ TEST_CASE("slices of a roofline read the weights once each, and have whole launc
   const Case of_eight = case_of("model:gpt@a100,layers=4,hidden=1024,batch=8,overhead=5us",
                                 "seq1f1b:sequence_chunks=8");
   CHECK(seconds(*of_eight.slice) == doctest::Approx(seconds(whole)));
-  CHECK(slicing_cost(eight, *of_eight.slice, 8) ==
+  CHECK(of_eight.kinds.empty());  // nothing attends to earlier slices
+  CHECK(8 * seconds(*of_eight.slice) / seconds(eight) ==
         doctest::Approx(8 * seconds(whole) / seconds(eight)));
+}
+
+TEST_CASE("each slice attends to those before it, and all of them to what the whole does") {
+  for (const char* const trace :
+       {"model:llama3-8b@h100,layers=4,seq=32768", "model:gpt-oss-20b@h100,layers=4,seq=8192"}) {
+    CAPTURE(trace);
+    const Case asked = case_of(trace, "seq1f1b:sequence_chunks=8", 2);
+    REQUIRE(asked.kinds.size() == 8);
+    CHECK(asked.kind_of == std::vector<std::uint16_t>{0, 1, 2, 3, 4, 5, 6, 7});
+    double all = 0;
+    for (std::size_t slice = 0; slice < 8; ++slice) {
+      const Model& model = *asked.kinds[slice];
+      all += seconds(model);
+      if (slice > 0) CHECK(seconds(model) > seconds(*asked.kinds[slice - 1]));
+      for (const std::size_t end : {std::size_t{0}, model.layers.size() - 1}) {
+        CHECK(model.layers[end].forward == asked.slice->layers[end].forward);
+      }
+    }
+    CHECK(all / 8 == doctest::Approx(seconds(*asked.slice)).epsilon(0.03));
+    CHECK(computed(study(asked)) == doctest::Approx(asked.microbatches * all));
+  }
+}
+
+TEST_CASE("unequal slices wait for each other, as no mean of them does") {
+  Case asked = case_of("model:llama3-8b@h100,layers=16,seq=131072", "seq1f1b:sequence_chunks=8", 8);
+  const Time unequal = study(asked).step_time;
+  asked.kinds.clear();
+  asked.kind_of.clear();
+  CHECK(to_seconds(unequal) > 1.1 * to_seconds(study(asked).step_time));
 }
 
 TEST_CASE("a slice has its share of the bytes, and all of the weights") {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cost_models/batch.hpp"
+#include "sim/base/errors.hpp"
 #include "tools/answers/question.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
 #include "tools/study/study.hpp"
@@ -24,6 +25,11 @@ void add_recommended(const PlanPoint& point, bool drawn, PlanAnswer& found) {
 }  // namespace
 
 PlanAnswer answer(const PlanQuestion& question) {
+  if (!question.request.setting.lengths.empty()) {
+    throw UsageError(
+        "--lengths: a plan chooses the micro-batches itself, and does not search over sequences of "
+        "unequal lengths; compare takes them");
+  }
   PlanAnswer found{read_setting(question.request.setting), question.request};
   if (question.complete) question.complete(found.setting, found.request);
   found.plan = plan(found.request);

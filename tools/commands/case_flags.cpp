@@ -159,9 +159,9 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
   const Flag devices = add_setting(command, flags, "devices");
   if (one) devices.describe("number of devices; default: all of the cluster, or 4");
   add_cluster_flags(command, flags);
-  add_settings(
-      command, flags,
-      {"microbatches", "microbatch_size", "calibration", "software", "cuda_graphs", "steps"});
+  add_settings(command, flags,
+               {"microbatches", "microbatch_size", "lengths", "calibration", "software",
+                "cuda_graphs", "steps"});
   if (cuts == Many::no) {
     add_setting(command, flags, "partition");
   } else {

@@ -143,9 +143,9 @@ std::string in_layers(const std::vector<int>& last_groups, int layers, int group
 }
 
 Model GroupedModels::model(int batch, const Sharding& sharding, const std::function<Model()>& open,
-                           int slices) {
+                           int slices, int slice) {
   const Key key(batch, sharding.tensor, sharding.context, sharding.expert, sharding.sequence,
-                sharding.expert_tensor_ranks(), slices);
+                sharding.expert_tensor_ranks(), slices, slice);
   const std::lock_guard<std::mutex> lock(access_);
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;

@@ -34,12 +34,12 @@ class GroupedModels {
   explicit GroupedModels(int most) : most_(most) {}
 
   /// in_groups() of the model with that micro-batch and sharding, which `open` gives; of so many
-  /// slices of sequences, one.
+  /// slices of sequences, that one.
   Model model(int batch, const Sharding& sharding, const std::function<Model()>& open,
-              int slices = 1);
+              int slices = 1, int slice = -1);
 
  private:
-  using Key = std::tuple<int, int, int, int, bool, int, int>;
+  using Key = std::tuple<int, int, int, int, bool, int, int, int>;
   int most_;
   std::mutex access_;
   std::map<Key, Model> known_;

@@ -1,6 +1,7 @@
-// The slices of a trace's sequences, each number of them priced once.
+// Slices of a trace's sequences, and sequences of other lengths, each priced once.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,24 +12,44 @@
 
 namespace stageline {
 
-/// Threads may call it at the same time.
-class PricedSlices {
+/// Models by what makes them differ. Threads may call it at the same time.
+template <class Key>
+class PricedModels {
  public:
-  /// `open`: the model of one of so many slices.
-  explicit PricedSlices(std::function<Model(int)> open) : open_(std::move(open)) {}
+  explicit PricedModels(std::function<Model(Key)> open) : open_(std::move(open)) {}
 
   /// Throws what `open` throws.
-  std::shared_ptr<const Model> of(int slices) {
+  std::shared_ptr<const Model> of(Key key) {
     const std::lock_guard<std::mutex> lock(access_);
-    std::shared_ptr<const Model>& known = known_[slices];
-    if (!known) known = std::make_shared<const Model>(open_(slices));
+    std::shared_ptr<const Model>& known = known_[key];
+    if (!known) known = std::make_shared<const Model>(open_(key));
     return known;
   }
 
  private:
-  std::function<Model(int)> open_;
+  std::function<Model(Key)> open_;
   std::mutex access_;
-  std::map<int, std::shared_ptr<const Model>> known_;
+  std::map<Key, std::shared_ptr<const Model>> known_;
+};
+
+/// How many slices a sequence is cut into, and which of them, from 0; -1: the mean one.
+struct SliceOfSequence {
+  int slices = 1;
+  int slice = -1;
+  friend bool operator<(SliceOfSequence a, SliceOfSequence b) {
+    return std::pair(a.slices, a.slice) < std::pair(b.slices, b.slice);
+  }
+};
+
+class PricedSlices : public PricedModels<SliceOfSequence> {
+ public:
+  using PricedModels::PricedModels;
+};
+
+/// By tokens of a sequence.
+class PricedLengths : public PricedModels<std::int64_t> {
+ public:
+  using PricedModels::PricedModels;
 };
 
 }  // namespace stageline

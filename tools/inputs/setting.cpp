@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <utility>
 
 #include "cost_models/buckets.hpp"
@@ -21,6 +23,7 @@
 #include "sim/base/numbers.hpp"
 #include "sim/checked.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/inputs/lengths.hpp"
 #include "tools/inputs/priced_slices.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/setting_alike.hpp"
@@ -374,11 +377,22 @@ Model opened_model(const SettingRequest& request, const TraceRequest& trace) {
 // make_case() cuts them.
 std::shared_ptr<PricedSlices> slices_of(const SettingRequest& request, const TraceRequest& trace) {
   if (!prices_slices(trace)) return nullptr;
-  return std::make_shared<PricedSlices>([groups = request.groups, whole = trace](int slices) {
+  return std::make_shared<PricedSlices>([groups = request.groups,
+                                         whole = trace](SliceOfSequence cut) {
     TraceRequest one = whole;
-    one.slices = slices;
+    one.slices = cut.slices;
+    one.slice = cut.slice;
     const auto open = [&] { return open_trace(one); };
-    return groups ? groups->model(one.batch, one.sharding, open, slices) : open();
+    return groups ? groups->model(one.batch, one.sharding, open, cut.slices, cut.slice) : open();
+  });
+}
+
+std::shared_ptr<PricedLengths> lengths_of_model(const TraceRequest& trace) {
+  if (!has_kernels(trace.text)) return nullptr;
+  return std::make_shared<PricedLengths>([whole = trace](std::int64_t tokens) {
+    TraceRequest one = whole;
+    one.seq = tokens;
+    return open_trace(one);
   });
 }
 
@@ -388,16 +402,74 @@ int slices_in(const Case& asked) {
   return knob == asked.spec.knobs.end() ? 1 : parse_number<int>(knob->second).value_or(1);
 }
 
+// Slices are alike where nothing attends to the earlier ones.
+void price_each_slice(const SettingRequest& request, PricedSlices& slices, int count, Case& asked) {
+  const auto of = [&](int slice) {
+    return std::make_shared<const Model>(
+        cut_by_layout(*slices.of({count, slice}), request.partition));
+  };
+  std::shared_ptr<const Model> first = of(0);
+  if (first->layers == of(count - 1)->layers) return;
+  for (int slice = 0; slice < count; ++slice) {
+    asked.kinds.push_back(slice == 0 ? first : of(slice));
+    asked.kind_of.push_back(static_cast<std::uint16_t>(slice));
+  }
+}
+
 // lay_out() refuses those that cannot be.
 void price_slice(const SettingRequest& request, const Setting& setting, Case& asked) {
   const int slices = slices_in(asked);
   if (slices <= 1 || !setting.slices || asked.model.sample == "image") return;
   try {
-    Model slice = cut_by_layout(*setting.slices->of(slices), request.partition);
+    Model slice = cut_by_layout(*setting.slices->of({slices, -1}), request.partition);
     if (slice.layers.size() != asked.model.layers.size()) return;  // the model is not the trace's
     asked.slice = std::make_shared<const Model>(std::move(slice));
+    price_each_slice(request, *setting.slices, slices, asked);
   } catch (const UsageError& error) {
     asked.slices_refused = error.what();
+  }
+}
+
+// Each distinct length is priced once. Where the trace has no kernels, what a micro-batch takes is
+// in proportion to its tokens.
+void take_lengths(const SettingRequest& request, const Setting& setting, Case& asked) {
+  if (request.lengths.empty()) return;
+  if (slices_in(asked) > 1) {
+    throw UsageError(
+        "--lengths: slices of sequences of unequal lengths are not priced; take a schedule "
+        "that does not cut sequences");
+  }
+  const Model& model = asked.model;
+  if (model.sample == "image") {
+    throw UsageError(
+        fmt::format("--lengths: a sample of {} is an image, which has no length", model.name));
+  }
+  if (asked.program && !asked.program->settings.costs.empty()) {
+    throw UsageError("--lengths: the program already says its micro-batches' costs; leave it out");
+  }
+  const Sharding& ranks = model.sharding;
+  const std::vector<std::int64_t> lengths =
+      lengths_of(request.lengths, asked.program ? asked.program->microbatches : asked.microbatches,
+                 std::int64_t{2} * ranks.tensor * ranks.context);
+  if (!setting.lengths) {
+    double mean = static_cast<double>(model.tokens);
+    if (model.tokens == 0) {
+      mean = static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})) /
+             static_cast<double>(lengths.size());
+    }
+    for (const std::int64_t tokens : lengths) {
+      asked.factors.push_back(static_cast<double>(tokens) / mean);
+    }
+    return;
+  }
+  std::map<std::int64_t, std::uint16_t> known;
+  for (const std::int64_t tokens : lengths) {
+    const auto [kind, is_new] =
+        known.try_emplace(tokens, static_cast<std::uint16_t>(asked.kinds.size()));
+    asked.kind_of.push_back(kind->second);
+    if (!is_new) continue;
+    asked.kinds.push_back(std::make_shared<const Model>(
+        cut_by_layout(*setting.lengths->of(tokens), request.partition)));
   }
 }
 
@@ -430,6 +502,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   const TraceRequest trace = trace_request(request, setting);
   setting.model = model != nullptr ? *model : opened_model(request, trace);
   setting.slices = slices_of(request, trace);
+  setting.lengths = lengths_of_model(trace);
   calibrate_links(request, trace.calibration ? &*trace.calibration : nullptr, setting);
   std::string no_effect = no_effect_on_kernels(trace, setting.model);
   if (!no_effect.empty()) setting.notes.push_back(std::move(no_effect));
@@ -496,6 +569,7 @@ Case make_case(const SettingRequest& request, const Setting& setting, const Sche
   asked.microbatches = request.microbatches > 0 ? request.microbatches : 4 * devices;
   asked.steps = request.steps;
   price_slice(request, setting, asked);
+  take_lengths(request, setting, asked);
   return asked;
 }
 

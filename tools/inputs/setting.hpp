@@ -21,6 +21,7 @@
 
 namespace stageline {
 
+class PricedLengths;
 class PricedSlices;
 struct LayerKernelTimes;  // cost_models/transformers/kernel_times.hpp
 
@@ -28,6 +29,7 @@ struct LayerKernelTimes;  // cost_models/transformers/kernel_times.hpp
 struct SettingRequest {
   std::string trace;                   // as open_trace() takes it
   int microbatch_size = 0;             // samples; 0: as in the trace
+  std::string lengths{};               // of sequences, as lengths_of() takes them; empty: alike
   int profile_batch = 0;               // samples in a minibatch of a PipeDream profile
   ClusterRequest cluster;              // `priced_for` is ignored: the trace says it
   std::vector<int> devices;            // one count, or a sweep; empty: all of the cluster, or 4
@@ -81,6 +83,8 @@ struct Setting {
   bool replicas_vary = false;        // SettingRequest::replicas_vary
   /// Slices of the trace, for schedules that cut sequences; null: it does not say what one takes.
   std::shared_ptr<PricedSlices> slices{};
+  /// Micro-batches of sequences of other lengths; null: the trace does not say what one takes.
+  std::shared_ptr<PricedLengths> lengths{};
 };
 
 /// Opens what the request names. Throws UsageError and TraceError.

@@ -158,6 +158,14 @@ constexpr std::array rows{
         .set = set_count<&SettingRequest::microbatch_size>,
         .print = print_count<&SettingRequest::microbatch_size>,
         .searched = true},
+    SettingRow{
+        .key = "lengths",
+        .group = Group::schedule,
+        .opens = Opens::trace,
+        .help =
+            "tokens of the sequences of each micro-batch of a step: 2048,4096,512, a file of such numbers, or "
+            "lognormal(MEAN,SIGMA) to draw them; default: all as long as the trace says",
+        .set = set_text<&SettingRequest::lengths>},
     SettingRow{.key = "profile_batch",
                .group = Group::model,
                .form = Form::count,

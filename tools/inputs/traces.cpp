@@ -25,24 +25,16 @@ namespace {
 bool is_priced(std::string_view text) { return text.starts_with("model:"); }
 
 // "model:resnet50@h100,batch=32" with another batch size.
-std::string with_batch(const std::string& spec, int batch) {
+std::string with_option(const std::string& spec, std::string_view option, std::int64_t value) {
   std::string text;
   std::size_t at = 0;
   while (at <= spec.size()) {
     const std::size_t end = std::min(spec.find(',', at), spec.size());
     const std::string item = spec.substr(at, end - at);
-    if (!item.starts_with("batch=")) text += (text.empty() ? "" : ",") + item;
+    if (!item.starts_with(fmt::format("{}=", option))) text += (text.empty() ? "" : ",") + item;
     at = end + 1;
   }
-  return fmt::format("{},batch={}", text, batch);
-}
-
-// Whether its kernels are priced: those of a language model are, a shape's layers are not.
-bool has_kernels(const std::string& trace) {
-  constexpr std::size_t prefix = std::string_view("model:").size();
-  if (!is_priced(trace)) return false;
-  return !config_file_of(trace).empty() ||
-         is_language_model(trace.substr(prefix, trace.find_first_of("@,") - prefix));
+  return fmt::format("{},{}={}", text, option, value);
 }
 
 // A language model refuses it by itself.
@@ -85,14 +77,15 @@ PricedInputs priced_inputs(const std::string& text, const TraceRequest& request)
     inputs.language.config = read_text(file);
   }
   if (request.calibration) inputs.language.calibration = &*request.calibration;
-  if (request.batch > 0) inputs.spec = with_batch(inputs.spec, request.batch);
+  if (request.batch > 0) inputs.spec = with_option(inputs.spec, "batch", request.batch);
+  if (request.seq > 0) inputs.spec = with_option(inputs.spec, "seq", request.seq);
   return inputs;
 }
 
 std::vector<Model> price(const std::string& text, const std::string&, const TraceRequest& request) {
   const PricedInputs inputs = priced_inputs(text, request);
-  std::vector<Model> models{
-      priced_model(inputs.spec, inputs.kinds, request.sharding, inputs.language, request.slices)};
+  std::vector<Model> models{priced_model(inputs.spec, inputs.kinds, request.sharding,
+                                         inputs.language, request.slices, request.slice)};
   if (request.calibration) check_kind(*request.calibration, text);
   return models;
 }
@@ -303,6 +296,13 @@ std::string no_effect_on_kernels(const TraceRequest& request, const Model& model
       "the calibration's rates of kernels have no effect: {} {}",
       model.name.empty() ? "the model" : model.name,
       is_priced(request.text) ? "is priced by a roofline, not by kernels" : "has times of its own");
+}
+
+bool has_kernels(const std::string& trace) {
+  constexpr std::size_t prefix = std::string_view("model:").size();
+  if (!is_priced(trace)) return false;
+  return !config_file_of(trace).empty() ||
+         is_language_model(trace.substr(prefix, trace.find_first_of("@,") - prefix));
 }
 
 bool prices_slices(const TraceRequest& request) { return is_priced(request.text); }

@@ -26,7 +26,9 @@ struct TraceRequest {
   std::optional<Calibration> calibration{};  // instead of the built-in rates of a chip
   std::string software{};     // generation, of a language model; empty: as its spelling says
   std::string cuda_graphs{};  // "none", "partial", "full"; empty: as its spelling or software says
-  int slices = 1;             // of sequences: a spelled cost model prices the mean one of them
+  int slices = 1;             // of sequences: a spelled cost model prices one of them,
+  int slice = -1;             // that of this number; -1: the mean one
+  std::int64_t seq = 0;       // tokens of a sequence of a language model; 0: as its spelling says
   bool all_sizes = false;  // each micro-batch size of the trace is tried: none is taken for another
 };
 
@@ -71,6 +73,8 @@ std::string no_effect_on_kernels(const TraceRequest& request, const Model& model
 /// Whether slices of its sequences can be priced as such: those of a trace that was measured
 /// cannot.
 bool prices_slices(const TraceRequest& request);
+/// Whether its kernels are priced: those of a language model are, a shape's layers are not.
+bool has_kernels(const std::string& trace);
 
 /// The device kind that a "model:NAME@DEVICE" trace is priced for, or an empty text.
 std::string priced_device(const std::string& trace);

@@ -13,6 +13,10 @@ namespace {
 // What rounding_share may take off a time, as a share of it.
 constexpr double rounding_share = 1e-9;
 
+// The least share of a micro-batch's time that one of so many slices takes: attention of the first
+// one to itself alone has that of 1 / chunks² of the pairs.
+double least_share(int chunks) { return 1.0 / (static_cast<double>(chunks) * chunks); }
+
 Time whole(double picoseconds) {
   const double least = std::floor(picoseconds * (1 - rounding_share));
   return least > 0 ? Time{static_cast<std::int64_t>(std::min(least, 4e18))} : Time{};
@@ -109,7 +113,7 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
   if (family.flushed && !family.any_chunks) {
     const double turns =
         family.traits.under_way > 0 ? std::ceil(microbatches_ / family.traits.under_way) : 1;
-    const double way = turns * sums.way.back() / family.chunks * alone;
+    const double way = turns * sums.way.back() * least_share(family.chunks) * alone;
     raise(way, [&] {
       return fmt::format("{:g} micro-batches, one behind the other, take {} forward and back",
                          turns, print(whole(way)));
@@ -129,7 +133,7 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
         passing.load[l + 1] = passing.load[l] + (sums.load[l + 1] - sums.load[l]) - left;
       }
     }
-    for (double& way : passing.way) way /= family.chunks;
+    for (double& way : passing.way) way *= least_share(family.chunks);
     const double filling = filled(passing, family.stages) * alone;
     raise(filling, [&] {
       return fmt::format("filling and draining {} stages makes it {}", family.stages,

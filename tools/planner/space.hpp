@@ -23,8 +23,8 @@ struct Family {
 /// full.
 std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline);
 
-/// Whether a schedule cuts sequences into chunks. All of these take their mean, so that it is
-/// searched and proposed only where it is named.
+/// Whether a schedule cuts sequences into chunks, whose gradients of keys and values are not
+/// counted in memory: it is searched and proposed only where it is named.
 bool cuts_sequences(const ScheduleSpec& spec);
 
 /// The knobs of a schedule one step further, each way.

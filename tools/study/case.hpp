@@ -72,7 +72,18 @@ struct Case {
   /// The mean slice of a micro-batch, priced as such, where schedule or program cuts sequences;
   /// null: each takes an equal share of what `model` says.
   std::shared_ptr<const Model> slice{};
+  /// Micro-batches that differ, priced as such: micro-batch n of a pipeline's step, or slice n, is
+  /// kinds[kind_of[n % kind_of.size()]]. Empty: all are alike, or `factors` says how they differ.
+  std::vector<std::shared_ptr<const Model>> kinds{};
+  std::vector<std::uint16_t> kind_of{};
+  /// How many times what `model` says micro-batch n of a pipeline's step takes; empty: once.
+  std::vector<double> factors{};
   std::string slices_refused{};  // why there can be no such slices; lay_out() throws it
+
+  /// The mean over micro-batches of what of(model) says of each, where they differ and are no
+  /// slices: of each kind, or of `model` in proportion to its factor.
+  template <class Of>
+  double mean_of(Of&& of) const;
 
   /// The cut as it was asked for: "balanced", "simulated", "0-5,6-".
   const std::string& cut_asked() const { return found_cut ? found_cut->asked : partition; }
@@ -84,5 +95,18 @@ struct Case {
   const Cluster& all_devices() const { return ranked ? ranked->devices() : cluster; }
   int device_count() const { return static_cast<int>(all_devices().devices.size()); }
 };
+
+template <class Of>
+double Case::mean_of(Of&& of) const {
+  double sum = 0;
+  if (!kinds.empty() && !slice) {
+    for (const std::uint16_t kind : kind_of) sum += of(*kinds[kind]);
+    return sum / static_cast<double>(kind_of.size());
+  }
+  const std::vector<double>& times = program ? program->settings.costs : factors;
+  if (times.empty()) return of(model);
+  for (const double factor : times) sum += factor;
+  return of(model) * sum / static_cast<double>(times.size());
+}
 
 }  // namespace stageline

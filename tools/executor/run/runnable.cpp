@@ -105,6 +105,11 @@ void check_runnable(const Job& job, const std::vector<Accelerator>& devices, con
         "sequence_chunks: the models that are run here do not cut sequences (attention would have "
         "to look back over chunks); such a program can only be simulated, or run with --imitate");
   }
+  if (!job.program.settings.costs.empty()) {
+    throw UsageError(
+        "costs: the micro-batches that are run here are alike; a program whose micro-batches have "
+        "costs of their own can only be simulated");
+  }
   check_stashes(job);
   if (job.sharded_optimizer) check_sharded(job);
   const std::size_t wanted = job.program.devices.size();

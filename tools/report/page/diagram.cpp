@@ -32,7 +32,7 @@ Json limits_json(const std::vector<std::optional<Bytes>>& limits) {
 
 // The bytes of messages, reductions and copies; empty where they are unknown.
 std::optional<Bytes> moved_by(const Outcome& outcome, const StageGraph& stages, Op op) {
-  const StageCosts& costs = outcome.costs.stage[op.stage];
+  const StageCosts& costs = outcome.costs.of(op);
   switch (class_of(op.kind)) {
     case OpClass::message:
       if (wire_of(stages, op) < 0) return std::nullopt;

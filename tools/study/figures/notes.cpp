@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cost_models/block_offload.hpp"
-#include "cost_models/slices.hpp"
 #include "cost_models/tied_weights.hpp"
 #include "sim/base/numbers.hpp"
 #include "tools/study/figures/reported_memory.hpp"
@@ -231,6 +230,38 @@ std::string rebuilt_note(const Case& asked) {
   return "";
 }
 
+// How many times as long all slices together take as the micro-batch at once.
+double slicing_cost(const Case& asked, int slices) {
+  const double once = to_seconds(forward_backward(asked.model));
+  if (once == 0) return 1;
+  double all = 0;
+  for (const auto& kind : asked.kinds) all += to_seconds(forward_backward(*kind));
+  return (asked.kinds.empty() ? slices * to_seconds(forward_backward(*asked.slice)) : all) / once;
+}
+
+// What unequal micro-batches are taken to be.
+std::string lengths_note(const Case& asked) {
+  const std::string replicas = asked.pipelines() * asked.copies() > 1
+                                   ? "; each data-parallel replica takes the same ones"
+                                   : "";
+  if (!asked.kinds.empty() && !asked.slice) {
+    const auto shorter = [](const auto& a, const auto& b) { return a->tokens < b->tokens; };
+    const auto [least, most] = std::minmax_element(asked.kinds.begin(), asked.kinds.end(), shorter);
+    return fmt::format(
+        "micro-batches differ: sequences have {} to {} tokens, {:.0f} in the mean, and each is priced "
+        "by its own kernels{}",
+        (*least)->tokens, (*most)->tokens,
+        asked.mean_of([](const Model& model) { return static_cast<double>(model.tokens); }),
+        replicas);
+  }
+  if (asked.factors.empty()) return "";
+  const auto [least, most] = std::minmax_element(asked.factors.begin(), asked.factors.end());
+  return fmt::format(
+      "micro-batches differ: they take {:.3g} to {:.3g} times what the trace says, in proportion to "
+      "their tokens; the trace does not say what attention adds, which grows with their square{}",
+      *least, *most, replicas);
+}
+
 std::string chunks_note(const Case& asked) {
   int chunks = 1;
   if (asked.program) {
@@ -252,11 +283,11 @@ std::string chunks_note(const Case& asked) {
             : "");
   }
   return fmt::format(
-      "{}: a chunk is priced by kernels of as many tokens as it has; {} of them together take {:.2f} "
-      "times as long as a micro-batch at once. All take their mean, though later chunks attend to "
-      "more tokens; gradients of keys and values that wait for earlier chunks are not counted in "
-      "memory",
-      name, chunks, slicing_cost(asked.model, *asked.slice, chunks));
+      "{}: a chunk is priced by kernels of as many tokens as it has{}; {} of them together take {:.2f} "
+      "times as long as a micro-batch at once. Gradients of keys and values that wait for earlier "
+      "chunks are not counted in memory",
+      name, asked.kinds.empty() ? "" : " and of attention to those before it", chunks,
+      slicing_cost(asked, chunks));
 }
 
 std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome) {
@@ -319,7 +350,7 @@ std::string shard_note(const Case& asked) {
 
 std::vector<std::string> setting_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes{order_note(asked, outcome), cut_note(asked, outcome),
-                                 pairs_note(outcome)};
+                                 pairs_note(outcome), lengths_note(asked)};
   if (asked.offloading.any()) notes.push_back(offload_note(asked, outcome));
   std::erase(notes, "");
   for (std::string& note : notes_on_no_effect(asked, outcome)) notes.push_back(std::move(note));
@@ -330,7 +361,10 @@ std::vector<std::string> setting_notes(const Case& asked) {
   const bool any = asked.recomputation.start || asked.cluster.pair_overlap.value_or(0) > 0 ||
                    asked.offloading.any() || host_is_asked(asked) || asked.device_order ||
                    asked.found_cut || overlaps_experts(asked);
-  return any ? setting_notes(asked, study(asked)) : std::vector<std::string>{};
+  if (any) return setting_notes(asked, study(asked));
+  std::vector<std::string> notes{lengths_note(asked)};
+  std::erase(notes, "");
+  return notes;
 }
 
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
@@ -338,6 +372,7 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
   if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
   if (const std::string note = pairs_note(outcome); !note.empty()) notes.push_back(note);
   if (const std::string note = chunks_note(asked); !note.empty()) notes.push_back(note);
+  if (const std::string note = lengths_note(asked); !note.empty()) notes.push_back(note);
   const int data_ranks = outcome.program.settings.data_ranks;
   if (data_ranks > 1 && !asked.ranked) {
     notes.push_back(fmt::format(

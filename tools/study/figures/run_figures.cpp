@@ -92,7 +92,7 @@ CollectiveSeconds collective_seconds(const Outcome& outcome) {
   for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {
     const std::vector<Op>& list = outcome.program.ops[device];
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const StageCosts& stage = nth(outcome.costs.stage, list[i].stage);
+      const StageCosts& stage = outcome.costs.of(list[i]);
       const double in_pair = to_seconds(hidden_behind(outcome, device, i));
       seconds.blocking += to_seconds(blocking_of(stage.blocking, list[i].kind)) - in_pair;
       seconds.hidden += to_seconds(blocking_of(stage.hidden, list[i].kind)) + in_pair;
@@ -112,7 +112,7 @@ GroupShares blocking_of_busiest(const Outcome& outcome) {
   const double run = outcome.program.steps * to_seconds(outcome.step_time);
   const std::vector<Op>& list = outcome.program.ops[device];
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const auto& times = nth(outcome.costs.stage, list[i].stage).blocking_by;
+    const auto& times = outcome.costs.of(list[i]).blocking_by;
     for (std::size_t g = 0; g < times.size(); ++g) {
       shares[g] += to_seconds(blocking_of(times[g], list[i].kind)) / run;
     }

@@ -59,6 +59,8 @@ double repeated_in_a_step(const Case& asked, const Outcome& outcome) {
   const std::vector<double> flops = repeated_flops(asked, outcome);
   double sum = 0;
   for (std::size_t s = 0; s < flops.size(); ++s) sum += static_cast<double>(repeats[s]) * flops[s];
+  const double whole = flops_of_a_microbatch(asked.model);
+  if (whole > 0) sum *= asked.mean_of(flops_of_a_microbatch) / whole;
   return sum / outcome.program.steps / outcome.program.settings.sequence_chunks;
 }
 
@@ -84,7 +86,7 @@ double peak_flops(const Model& model, const Cluster& cluster) {
 }
 
 void set_flops(TrainingRates& rates, const Case& asked, const Outcome& outcome) {
-  const double microbatch = flops_of_a_microbatch(asked.model);
+  const double microbatch = asked.mean_of(flops_of_a_microbatch);
   if (!(microbatch > 0)) return;
   const double step = to_seconds(outcome.step_time);
   const double copies = outcome.copies;
@@ -126,8 +128,9 @@ TrainingRates training_rates(const Case& asked, const Outcome& outcome,
   if (asked.model.tokens > 0 && outcome.microbatch_size > 0) {
     const double samples =
         static_cast<double>(outcome.microbatches) * outcome.microbatch_size * outcome.copies;
-    rates.tokens_per_second =
-        samples * static_cast<double>(asked.model.tokens) / to_seconds(outcome.step_time);
+    rates.tokens_per_second = samples * asked.mean_of([](const Model& model) {
+      return static_cast<double>(model.tokens);
+    }) / to_seconds(outcome.step_time);
     rates.tokens_per_device_second = *rates.tokens_per_second / asked.device_count();
   }
   set_flops(rates, asked, outcome);

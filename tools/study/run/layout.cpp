@@ -17,6 +17,7 @@
 #include "sim/problem.hpp"
 #include "sim/rates.hpp"
 #include "sim/sums.hpp"
+#include "sim/varied_costs.hpp"
 #include "tools/study/run/overflow_guard.hpp"
 #include "tools/study/run/steps.hpp"
 
@@ -139,6 +140,7 @@ Problem problem_of(const Case& asked, const Layout& layout, const Costs& costs, 
     problem.memory.resize(devices);
     problem.costs.network = first_of(costs.network, static_cast<int>(devices));
     if (!problem.costs.pace.empty()) problem.costs.pace.resize(devices);
+    problem.costs.kind_of = of_one_pipeline(costs.kind_of, asked.pipelines());
   }
   problem.one_layer = layout.one_layer;
   problem.knobs = layout.knobs;
@@ -354,7 +356,7 @@ Layout lay_out_one(const Case& asked) {
 }
 
 // Stage s of pipeline r is on devices r × devices further.
-Placement side_by_side(const Placement& pipeline, int devices, int pipelines) {
+Placement placed_side_by_side(const Placement& pipeline, int devices, int pipelines) {
   Placement all = pipeline;
   for (StagePlace& place : all.stage) {
     const std::vector<int> one = place.replicas;
@@ -379,8 +381,8 @@ Layout lay_out(const Case& asked) {
   one.ranked = nullptr;
   Layout layout = lay_out_one(one);
   layout.pipeline = layout.placement;
-  layout.placement = side_by_side(layout.pipeline, static_cast<int>(one.cluster.devices.size()),
-                                  asked.pipelines());
+  layout.placement = placed_side_by_side(
+      layout.pipeline, static_cast<int>(one.cluster.devices.size()), asked.pipelines());
   return layout;
 }
 
@@ -425,8 +427,19 @@ Model exchanged_model(const Case& asked, const Partition& partition, const Place
 
 Time time_alone(const Case& asked, const Program& program, const Partition& partition,
                 std::int64_t microbatches, std::int64_t updates) {
+  const auto of_all = [&](const Model& model, std::int64_t count, std::int64_t times) {
+    return time_on_one_device(model, asked.cluster, program, partition, count, times);
+  };
+  // Micro-batches that differ, with the updates of `model`.
   const auto alone = [&](const Model& model) {
-    return time_on_one_device(model, asked.cluster, program, partition, microbatches, updates);
+    if (asked.slice || (asked.kinds.empty() && program.settings.costs.empty())) {
+      return of_all(model, microbatches, updates);
+    }
+    const Time once = of_all(model, microbatches, 0);
+    const double factor = asked.mean_of([&](const Model& one) {
+      return to_seconds(&one == &asked.model ? once : of_all(one, microbatches, 0));
+    });
+    return of_all(model, microbatches, updates) - once + from_seconds(factor);
   };
   if (!asked.ranked) return alone(asked.model);
   Degrees own = asked.ranked->grid().degrees();
@@ -438,32 +451,51 @@ Time time_alone(const Case& asked, const Program& program, const Partition& part
   return alone(with_state(asked.model, own));
 }
 
-Costs costs_of(const Case& asked, const Layout& layout) {
+namespace {
+
+// Of micro-batches that are all as `model` says.
+Costs costs_of_all(const Case& asked, const Layout& layout, const Model& model) {
   const Partition& cut = layout.plan.partition;
   const Placement& placement = layout.placement;
-  std::optional<Model> share;
-  if (layout.sequence_chunks > 1 && !asked.slice) {
-    share = equal_share(asked.model, layout.sequence_chunks);
-  }
-  const Model& of_op = share ? *share : layout.sequence_chunks == 1 ? asked.model : *asked.slice;
-  const auto summed = [&](const Model& model) {
+  const auto summed = [&](const Model& held) {
     return asked.offloading.blocks > 0
-               ? stage_costs_with_copies(model, cut, placement, asked.cluster,
+               ? stage_costs_with_copies(held, cut, placement, asked.cluster,
                                          asked.offloading.blocks)
-               : stage_costs(model, cut, placement, asked.cluster, asked.recomputation);
+               : stage_costs(held, cut, placement, asked.cluster, asked.recomputation);
   };
   Costs costs;
   if (asked.ranked) {
     const Degrees& degrees = asked.ranked->grid().degrees();
-    costs = asked.ranked->priced(summed(held_on(with_state(of_op, degrees), cut, placement)),
-                                 exchanged(asked, of_op, cut, placement), cut, placement,
+    costs = asked.ranked->priced(summed(held_on(with_state(model, degrees), cut, placement)),
+                                 exchanged(asked, model, cut, placement), cut, placement,
                                  asked.recomputation);
   } else {
-    costs = has_tied_weights(of_op) ? summed(held_on(of_op, cut, placement)) : summed(of_op);
+    costs = has_tied_weights(model) ? summed(held_on(model, cut, placement)) : summed(model);
   }
   if (asked.offloading.blocks > 0) {
-    add_copy_waits(costs, of_op, cut, placement, asked.cluster, asked.offloading.blocks);
+    add_copy_waits(costs, model, cut, placement, asked.cluster, asked.offloading.blocks);
   }
+  return costs;
+}
+
+}  // namespace
+
+Costs costs_of(const Case& asked, const Layout& layout) {
+  std::optional<Model> share;
+  if (layout.sequence_chunks > 1 && !asked.slice) {
+    share = equal_share(asked.model, layout.sequence_chunks);
+  }
+  const Model& mean = share ? *share : layout.sequence_chunks == 1 ? asked.model : *asked.slice;
+  Costs costs = costs_of_all(asked, layout, mean);
+  const int pipelines = asked.pipelines();
+  if (!asked.kinds.empty()) {
+    std::vector<Costs> kinds;
+    for (const auto& kind : asked.kinds) kinds.push_back(costs_of_all(asked, layout, *kind));
+    costs = with_kinds(std::move(costs), kinds, side_by_side(asked.kind_of, pipelines));
+  }
+  const std::vector<double>& factors =
+      asked.program ? asked.program->settings.costs : asked.factors;
+  costs = scaled_by_microbatch(std::move(costs), side_by_side(factors, pipelines));
   costs.sharing = asked.sharing;
   return costs;
 }
@@ -493,6 +525,7 @@ Program one_program_of(const Case& asked, const Layout& layout, const Costs& cos
   check_step_sums(asked, layout, costs, steps);  // before the scheduler adds anything up
   Program program = asked.spec.scheduler->schedule(problem_of(asked, layout, costs, steps));
   if (asked.weights) program.settings.weights = *asked.weights;
+  program.settings.costs = asked.factors;
   if (asked.messages) program.settings.messages = *asked.messages;
   return with_stashes(asked, layout, std::move(program));
 }

@@ -50,7 +50,7 @@ class MemberCounter {
   // pipeline stands for.
   std::pair<int, int> replicas_of(Op op, int device) {
     const int replica = ranked_.replicas() > 1 ? device / degrees_.pipeline : 0;
-    const StageCosts& stage = costs_.stage[op.stage];
+    const StageCosts& stage = costs_.of(op);
     const auto waits = [&](Dimension dimension) {
       const BlockingTimes& times = nth(stage.blocking_by, dimension);
       return in_passes(times) || (op.kind == OpKind::update && times.update > Time{});

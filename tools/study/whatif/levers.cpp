@@ -170,6 +170,7 @@ void Levers::find_memory_shares(const Case& asked, const Layout& layout) {
     }
   };
   leave_out(without.model);
+  without.kinds.clear();  // the mean is what is compared
   if (asked.slice) {
     Model slice = *asked.slice;
     leave_out(slice);
@@ -190,7 +191,7 @@ void Levers::find_memory_shares(const Case& asked, const Layout& layout) {
 }
 
 double Levers::compute_share(const Lever& lever, Op op, int device) const {
-  const StageCosts& stage = costs_.stage[op.stage];
+  const StageCosts& stage = costs_.of(op);
   // At the pace of the device, and not of the part of a divided I alone.
   const Time blocked = blocking_time(stage.blocking, op.kind);
   const Time computed =
