@@ -218,7 +218,10 @@ COMMANDS = {
     "costs": ([], {
         **OUTPUT, "--against": ("resnet50-cpu", ["resnet50-cpu"]),
         "--against-batch": ("32", [PROFILE, "--batch", "64", "--against", PROFILE]),
-        "--by": ("kind", ["resnet50-cpu"]), "--top": ("2", ["resnet50-cpu"])}),
+        "--by": ("kind", ["resnet50-cpu"]), "--top": ("2", ["resnet50-cpu"]), "--kernels": (None, GPT),
+        "--tp": ("2", GPT), "--cp": ("2", GPT), "--ep": ("2", MIXTRAL),
+        "--etp": ("1", MIXTRAL + ["--tp", "2", "--ep", "2", "--sequence-parallel"]),
+        "--sequence-parallel": (None, GPT + ["--tp", "2"])}),
     "whatif": (SETTING_WORDS + JITTER, {
         **OUTPUT, **PAGE, **PICTURES,
         "--mtbf": (["8h", "--checkpoint", "60s"], []),
