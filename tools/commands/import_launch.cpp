@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/text.hpp"
 #include "tools/commands/command.hpp"
@@ -23,22 +22,8 @@ struct LaunchFlags {
   bool quiet = false;
 };
 
-LaunchAdditions additions_of(const LaunchFlags& flags) {
-  LaunchAdditions all;
-  for (const std::string& text : flags.additions) {
-    const std::size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      throw UsageError(fmt::format("--set takes NAME=VALUE, and \"{}\" is none", text));
-    }
-    std::string name = text.substr(0, equals);
-    name.erase(0, name.find_first_not_of('-'));
-    all.emplace_back(name, text.substr(equals + 1));
-  }
-  return all;
-}
-
 int import_launch(Framework framework, const LaunchFlags& flags) {
-  const LaunchAdditions additions = additions_of(flags);
+  const LaunchAdditions additions = parse_additions(flags.additions);
   const LaunchArguments arguments =
       read_arguments(framework, read_text(flags.file), flags.file, additions);
   const RunSetting setting = setting_of(RunFacts(framework, arguments, additions), flags.around);

@@ -58,21 +58,6 @@ LogFigures figures_of(const LogFlags& flags, const PrintedLog& log) {
   return figures;
 }
 
-std::vector<std::string> notes_of(const PrintedLog& log, const LogSummary& summary) {
-  std::vector<std::string> notes;
-  if (log.mean_of_run) {
-    notes.emplace_back(
-        "a mean over all of the run, its first steps, logs and checkpoints included");
-  }
-  if (summary.skipped > 0) {
-    notes.push_back(fmt::format(
-        "{} updates were skipped, as a loss scale that is too large makes them: such a step has no "
-        "update, and is shorter",
-        summary.skipped));
-  }
-  return notes;
-}
-
 std::string log_text(const PrintedLog& log, const LogFigures& figures) {
   const LogSummary& summary = figures.summary;
   std::string text = fmt::format(
@@ -139,7 +124,7 @@ std::string log_json(const PrintedLog& log, const LogFigures& figures,
 int import_log(const LogFlags& flags) {
   const PrintedLog log = read_printed_log(read_text(flags.file), flags.file);
   const LogFigures figures = figures_of(flags, log);
-  const std::vector<std::string> notes = notes_of(log, figures.summary);
+  const std::vector<std::string> notes = log_notes(log, figures.summary);
   if (!flags.json.empty()) write_file(flags.json, log_json(log, figures, notes));
   if (flags.json == "-") return 0;
   show("{}", log_text(log, figures));

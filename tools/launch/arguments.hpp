@@ -26,6 +26,8 @@ struct LaunchArguments {
 /// What a user adds: a variable of a script, or an argument that the file does not have or has
 /// with another value.
 using LaunchAdditions = std::vector<std::pair<std::string, std::string>>;
+/// Each text is "NAME=VALUE", with or without dashes. Throws UsageError for another one.
+LaunchAdditions parse_additions(const std::vector<std::string>& texts);
 
 /// A shell script or a command line: the one command with arguments such as --num-layers. Knows
 /// variables and arrays that are set to what is written there, sums and products; what it cannot

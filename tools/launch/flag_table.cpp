@@ -133,7 +133,7 @@ constexpr std::array flags{
     LaunchFlag{"converters", "dtype=fp8-current behind the model's name", Form::value, "",
                "model.converters"},
     LaunchFlag{"seq", "seq=N behind the model's name", Form::value,
-               "seq-length encoder-seq-length sequence-length", "training.seq_len"},
+               "seq-length encoder-seq-length sequence-length", "training.seq_len", "seq-length"},
     LaunchFlag{"layers", "layers=N behind the model's name", Form::value,
                "num-layers encoder-num-layers"},
     LaunchFlag{"hidden", "hidden=N behind the model's name", Form::value, "hidden-size"},

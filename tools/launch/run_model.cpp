@@ -9,6 +9,7 @@
 #include "schedulers/partition/megatron_layout.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/numbers.hpp"
+#include "tools/launch/flag_table.hpp"
 
 namespace stageline {
 namespace {
@@ -81,6 +82,11 @@ class ModelWriter {
     } else if (is_megatron(facts_.framework())) {
       throw TraceError(facts_.file(), "",
                        "the length of a sequence is not said; give it with --set seq-length=N");
+    } else {
+      note(
+          fmt::format("the length of a sequence is not said: the model's own is taken; --set {}=N "
+                      "says another",
+                      written_name(facts_.framework(), "seq")));
     }
     write_training();
     if (name != "transformer" && facts_.has("layers")) {

@@ -81,13 +81,17 @@ class SettingWriter {
       return width_ * facts_.count("dp_shard", 1) * facts_.count("dp_replicate", 1);
     }
     const std::int64_t samples = facts_.count("micro_batch", 0) * facts_.count("accumulation", 0);
-    if (samples > 0 && facts_.count("global_batch", 0) % samples == 0 &&
-        facts_.count("global_batch", 0) > 0) {
-      return width_ * (facts_.count("global_batch", 0) / samples);
+    if (samples > 0 && global_batch() % samples == 0 && global_batch() > 0) {
+      return width_ * (global_batch() / samples);
     }
     throw TraceError(facts_.file(), "",
                      "nothing says how many devices run it, as torchrun's --nproc_per_node and "
                      "--nnodes do; give --devices N");
+  }
+
+  // torchtitan's default, -1, is the local batch of all replicas.
+  std::int64_t global_batch() const {
+    return facts_.text("global_batch") == "-1" ? 0 : facts_.count("global_batch", 0);
   }
 
   void measure_batch() {
@@ -97,10 +101,10 @@ class SettingWriter {
     if (!facts_.has("micro_batch") && !titan() && facts_.has("global_batch") &&
         facts_.has("accumulation")) {
       const std::int64_t per = data_ * facts_.count("accumulation", 1);
-      micro_ = std::max<std::int64_t>(facts_.count("global_batch", 1) / per, 1);
+      micro_ = std::max<std::int64_t>(global_batch() / per, 1);
     }
-    std::int64_t global = facts_.count("global_batch", 0);
-    if (global == 0 || facts_.text("global_batch") == "-1") {
+    std::int64_t global = global_batch();
+    if (global == 0) {
       global = local > 0 ? local * data_ : micro_ * data_ * facts_.count("accumulation", 1);
     }
     const std::int64_t each = micro_ * data_;
@@ -127,10 +131,16 @@ class SettingWriter {
     } else if (devices_ > each) {
       set("cluster", fmt::format("{}x{}*{}", around_.device, each, (devices_ + each - 1) / each));
     }
-    note(
-        fmt::format("what it runs on is not said: {} of {} are taken; --device and --cluster say "
-                    "another",
-                    devices_, around_.cluster.empty() ? around_.device : around_.cluster));
+    if (around_.device_said && around_.cluster.empty()) {
+      note(fmt::format(
+          "the run says {} and not what joins them: machines of {} are taken; --cluster "
+          "says another",
+          around_.device, each));
+      return;
+    }
+    note(fmt::format(
+        "what it runs on is not said: {} of {} are taken; {} and --cluster say another", devices_,
+        around_.cluster.empty() ? around_.device : around_.cluster, around_.device_flag));
   }
 
   void set_degrees() {

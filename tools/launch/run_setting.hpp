@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace stageline {
 struct RunAround {
   std::string model{};  // "llama3-8b", or a path/config.json; empty: the sizes in the file
   std::string device = "h100";
+  bool device_said = false;                   // by the run itself
+  std::string_view device_flag = "--device";  // how a face asks for it
   std::string cluster{};  // empty: machines of the device, as many as are needed
   int devices = 0;        // 0: as the file says
 };

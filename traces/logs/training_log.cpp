@@ -174,4 +174,19 @@ LogSummary summary_of(const PrintedLog& log, const std::string& file) {
   return all;
 }
 
+std::vector<std::string> log_notes(const PrintedLog& log, const LogSummary& summary) {
+  std::vector<std::string> notes;
+  if (log.mean_of_run) {
+    notes.emplace_back(
+        "a mean over all of the run, its first steps, logs and checkpoints included");
+  }
+  if (summary.skipped > 0) {
+    notes.push_back(fmt::format(
+        "{} updates were skipped, as a loss scale that is too large makes them: such a step has no "
+        "update, and is shorter",
+        summary.skipped));
+  }
+  return notes;
+}
+
 }  // namespace stageline

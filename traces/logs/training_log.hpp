@@ -51,4 +51,7 @@ struct LogSummary {
 /// median of the rest. Throws TraceError where only one step is left, or the batch changes.
 LogSummary summary_of(const PrintedLog& log, const std::string& file);
 
+/// What must be known to read the summary, a sentence each.
+std::vector<std::string> log_notes(const PrintedLog& log, const LogSummary& summary);
+
 }  // namespace stageline
