@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "sim/base/errors.hpp"
@@ -95,6 +96,60 @@ TEST_CASE("an ailment that is put in is found among the first three") {
   SettingRequest plain = dense().setting;
   plain.trace += ",attention=plain";
   CHECK(names(explained(plain), "attention is not fused"));
+}
+
+TEST_CASE("products in 32 bits are found where the run was said to be in 16") {
+  ExplainQuestion question = dense();
+  SettingRequest wide = question.setting;
+  wide.trace += ",dtype=tf32";
+  question.measured = {step_of(seconds_of(wide))};
+  const Explanation found = answer(question);
+  CHECK(names(found, "products in 32 bits"));
+}
+
+TEST_CASE("an allocator at its limit is a cause where what it reserves fills the device") {
+  ExplainQuestion question = dense();
+  question.measured = {step_of(seconds_of(question.setting) * 1.4)};
+  CHECK_FALSE(names(answer(question), "the allocator is at its limit"));
+  question.memory_measured = parse_bytes("79GB");
+  CHECK(names(answer(question), "the allocator is at its limit"));
+}
+
+TEST_CASE("samples a second are of all devices, and those of the measured step are the run's") {
+  ExplainQuestion question = dense();
+  question.measured = {parse_measured("8 samples/s", "--measured")};
+  question.samples_measured = 16;
+  CHECK(answer(question).measured.step == from_seconds(2));
+  question.samples_measured = 32;
+  CHECK_THROWS_AS(answer(question), UsageError);
+}
+
+TEST_CASE("the parts of a predicted step add up to it, with jitter to the mean one") {
+  SimulationQuestion question;
+  question.setting = dense().setting;
+  question.why = CauseOrder::fixed;
+  CHECK(answer(question).from_peak.empty());
+  question.from_peak = true;
+  const auto sum_of = [](const Simulation& found) {
+    Time sum{};
+    for (const StepPart& part : found.from_peak) sum += part.time;
+    return sum;
+  };
+  const Simulation found = answer(question);
+  CHECK(sum_of(found) == found.outcome.step_time);
+  ExplainQuestion explained = dense();
+  explained.measured = {step_of(3)};
+  const Explanation other = answer(explained);
+  REQUIRE(found.from_peak.size() + 1 == other.parts.size());
+  for (std::size_t i = 0; i < found.from_peak.size(); ++i) {
+    CHECK(found.from_peak[i].name == other.parts[i].name);
+    CHECK(found.from_peak[i].time == other.parts[i].time);
+  }
+  question.setting.replicas_vary = true;
+  question.scenarios.perturbation.jitter = parse_jitter("5%", "--jitter");
+  question.scenarios.scenarios = 32;
+  const Simulation jittered = answer(question);
+  CHECK(sum_of(jittered) == jittered.waterfall->step);
 }
 
 TEST_CASE("a measured value is read in its unit, and refused where it cannot be") {

@@ -1,6 +1,7 @@
 # Every command that a --help prints as an example works, on small inputs.
 cp small.graph.txt "$OUT"
 for log in plain stale hybrid; do cp ../training/logs/$log.1.json "$OUT/$log.json"; done
+cp ../launch/runs/megatron.log "$OUT/train.log"
 cp ../evidence/small.evidence.json "$OUT/evidence.json"
 cp points.csv "$OUT/points.csv"
 gzip -dc ../../tools/executor/studies/staleness.json.gz > "$OUT/staleness.json"

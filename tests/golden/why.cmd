@@ -19,3 +19,8 @@ try compare uniform:layers=8 --devices 2..4 --schedule 1f1b,gpipe --why
 try compare uniform:layers=8 --devices 4 --schedule 1f1b,gpipe --why=both
 try simulate uniform:layers=8 --devices 4 --svg a.svg
 try simulate uniform:layers=8 --devices 4 --jitter 5%
+# From 100 % of the devices' peak.
+stageline simulate model:llama3-8b@h100 --cluster 'h100x8*2' --tp 4 --pp 2 --dp 2 --sequence-parallel --microbatches 8 --why=peak --quiet | sed -n '/^part/,/^$/p'
+stageline simulate uniform:layers=8 --devices 4 --microbatches 8 --why=peak --json - | grep -A 20 '"from_peak"'
+stageline simulate uniform:layers=8 --devices 4 --why=peak --svg -
+stageline compare uniform:layers=8 --devices 4 --schedule gpipe,1f1b --why=peak

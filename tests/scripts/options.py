@@ -98,6 +98,8 @@ CALIBRATION = file_of("h100.json", json.dumps({
     "format": "stageline-calibration 1", "kind": "h100", "rates": {"gemm": 0.5}}))
 PERTURBATION = file_of("perturbation.json", json.dumps({
     "format": "stageline-perturbation 1", "pauses": [{"every": 2, "time_us": 50000}]}))
+LOG = file_of("train.log", "".join(
+    f" iteration {number}/ 9 | elapsed time per iteration (ms): 91.0 | lm loss: 1.0 |\n" for number in (1, 2, 3)))
 JITTER = ["--jitter", "5%", "--scenarios", "16"]
 
 # Of the settings that commands share: a value, and the question in which it changes the answer.
@@ -236,6 +238,8 @@ COMMANDS = {
         "--full": (None, MANY)}),
     "explain": (SETTING_WORDS + ["--measured", "90ms"], {
         **OUTPUT, "--measured": ("95ms", []), "--memory-measured": ("1GB", []),
+        "--log": (LOG, []), "--launch": ("train.sh", []), "--model": ("gpt2", []), "--kind": ("a100", []),
+        "--set": ("a=1", []),
         "--program": (file_of("five.slp", run("program", *PLAIN, "--schedule", "gpipe",
                                               *SETTING_WORDS)[1]), [*PLAIN])}),
     "bound": (SETTING_WORDS, OUTPUT),

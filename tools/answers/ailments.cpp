@@ -1,5 +1,8 @@
 // The table of ailments. How rare each is, nobody measured: they are ranked as the threads of
-// users' forums name them (Megatron-LM, torchtitan, NeMo, DeepSpeed, read 2026-11), by hand.
+// users' forums name them (Megatron-LM, torchtitan, NeMo, DeepSpeed, read 2026-11), by hand. How
+// far strengths go follows from data sheets: eight ports of 400 Gbit/s beside one of 25 to 100
+// Gbit/s with TCP are 1/32 to 1/128, and NVLink's 450 GB/s beside PCIe's 12 to 25 GB/s a way 1/18
+// to 1/37.
 #include "tools/answers/ailments.hpp"
 
 #include <fmt/format.h>
@@ -102,6 +105,19 @@ bool wide_products(Run run, double, Changed request) {
   return true;
 }
 
+// Without autocast, or where the framework's flag of 16 bits is missing.
+bool products_in_tf32(Run run, double, Changed request) {
+  if (!is_model(run)) return false;
+  if (!says(run, "dtype")) return with_option(run, "dtype", "tf32", request);
+  for (const std::string_view narrow : {",dtype=bf16", ",dtype=fp16"}) {
+    const std::size_t at = run.request.trace.find(narrow);
+    if (at == std::string::npos) continue;
+    request.trace.replace(at, narrow.size(), ",dtype=tf32");
+    return true;
+  }
+  return false;
+}
+
 bool recomputing(Run run, double, Changed request) {
   if (!run.request.recomputation.parts.empty()) return false;
   request.recomputation = parse_recomputation("every:1", "--recompute");
@@ -201,11 +217,11 @@ bool fast_dispatch(Run run, double, Changed request) {
 
 constexpr std::array known_ailments{
     Ailment{"slow network",
-            "the network between machines carries 1/{} of its rate (at 1/20 like TCP in place of "
-            "RDMA)",
+            "the network between machines carries 1/{} of its rate (at 1/20 to 1/100 like TCP in "
+            "place of RDMA)",
             "all_reduce_perf of nccl-tests over all machines; NCCL_DEBUG=INFO names NET/IB or "
             "NET/Socket",
-            {2, 5, 20},
+            {2, 10, 100},
             0.3,
             true,
             slow_network,
@@ -214,7 +230,7 @@ constexpr std::array known_ailments{
             "links between devices of a machine carry 1/{} of their rate (as PCIe in place of "
             "NVLink)",
             "nvidia-smi topo -m, and all_reduce_perf of nccl-tests in one machine",
-            {2, 4, 10},
+            {2, 6, 30},
             1.2,
             true,
             slow_nvlink,
@@ -276,6 +292,14 @@ constexpr std::array known_ailments{
             true,
             fp32_products,
             "dtype=fp32"},
+    Ailment{"products in 32 bits",
+            "products are in TF32, not in 16 bits",
+            "--bf16, autocast; a profile: kernels named tf32 or s1688",
+            {1, 0, 0},
+            0.9,
+            true,
+            products_in_tf32,
+            "dtype=tf32"},
     Ailment{"products in 16 bits",
             "products are in bf16, not in 8 or 4 bits",
             "a profile: no e4m3 or nvfp4 kernels",

@@ -7,6 +7,7 @@
 //   measured           ███████████████████
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "sim/base/units.hpp"
 #include "tools/answers/measured_step.hpp"
 #include "tools/answers/question.hpp"
+#include "tools/answers/step_parts.hpp"
 #include "tools/study/evidence/evidence.hpp"
 #include "tools/study/outcome.hpp"
 
@@ -22,13 +24,7 @@ namespace stageline {
 struct ExplainQuestion : SettingQuestion {
   std::vector<MeasuredValue> measured;   // at least one
   std::optional<Bytes> memory_measured;  // peak of the fullest device
-};
-
-/// A part of the step, of all devices in the mean.
-struct StepPart {
-  std::string name;    // "products below the peak"
-  Time time{};         // below 0 where the step is longer without it, or shorter than predicted
-  std::string remedy;  // what makes it smaller; empty: nothing that can be asked for
+  std::int64_t samples_measured = 0;     // of the measured step, where a log says it; 0: not
 };
 
 /// A cause of what is not explained, as simulated.
@@ -64,7 +60,7 @@ struct Explanation {
 inline constexpr double little = 0.05;
 
 /// Throws what opened_case(), study() and measured_step() throw, and UsageError for a trace that
-/// takes no time.
+/// takes no time, and where the measured step is of another number of samples.
 Explanation answer(const ExplainQuestion& question);
 
 }  // namespace stageline

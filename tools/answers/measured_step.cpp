@@ -38,6 +38,8 @@ constexpr std::array unit_words{
     UnitWord{"tgs", MeasuredUnit::tokens_per_device, 1},
     UnitWord{"tok/s/all", MeasuredUnit::tokens_of_all, 1},
     UnitWord{"tokens/s/all", MeasuredUnit::tokens_of_all, 1},
+    UnitWord{"samples/s", MeasuredUnit::samples, 1},
+    UnitWord{"sequences/s", MeasuredUnit::samples, 1},
     UnitWord{"%", MeasuredUnit::mfu, 0.01},
     UnitWord{"%mfu", MeasuredUnit::mfu, 0.01},
     UnitWord{"mfu", MeasuredUnit::mfu, 1},
@@ -79,7 +81,8 @@ struct Reading {
   std::string text;
 };
 
-Reading reading_of(const MeasuredValue& one, Time predicted, const TrainingRates& rates) {
+Reading reading_of(const MeasuredValue& one, Time predicted, const TrainingRates& rates,
+                   double samples) {
   switch (one.unit) {
     case MeasuredUnit::step:
       return {from_seconds(one.value), "a step"};
@@ -95,6 +98,8 @@ Reading reading_of(const MeasuredValue& one, Time predicted, const TrainingRates
     case MeasuredUnit::tokens_of_all:
       return {step_at_rate(predicted, rates.tokens_per_second, one.value, one, "its tokens"),
               "of all devices"};
+    case MeasuredUnit::samples:
+      return {from_seconds(samples / one.value), "of all devices"};
     case MeasuredUnit::tokens:
       break;
   }
@@ -148,11 +153,11 @@ MeasuredValue parse_measured(std::string_view text, const std::string& what) {
 }
 
 StepReading measured_step(const std::vector<MeasuredValue>& measured, Time predicted,
-                          const TrainingRates& rates, int devices) {
+                          const TrainingRates& rates, double samples, int devices) {
   StepReading found;
   const MeasuredValue* first = nullptr;
   for (const MeasuredValue& one : measured) {
-    const Reading reading = reading_of(one, predicted, rates);
+    const Reading reading = reading_of(one, predicted, rates, samples);
     check_below_peak(one, reading, predicted, rates);
     if (one.unit == MeasuredUnit::tokens && devices > 1) {
       found.notes.push_back(fmt::format(

@@ -37,6 +37,10 @@ Simulation simulated(OpenedCase opened, Curves curves) {
 Simulation answer(const SimulationQuestion& question) {
   Simulation found = simulated(opened_case(question), question.curves);
   if (question.why) found.waterfall = explained(question, found);
+  if (question.why && question.from_peak) {
+    found.from_peak =
+        step_parts(question.setting, found.setting, found.asked, found.outcome, *found.waterfall);
+  }
   if (question.changes) {
     found.ways = ways_to_fit(question.setting, found.setting, found.asked, found.outcome);
   }

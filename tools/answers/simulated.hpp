@@ -2,9 +2,12 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "sim/problem.hpp"
 #include "tools/answers/question.hpp"
+#include "tools/answers/step_parts.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/study/study.hpp"
 #include "tools/study/whatif/scenario_runs.hpp"
@@ -15,6 +18,7 @@ namespace stageline {
 struct SimulationQuestion : SettingQuestion {
   Curves curves = Curves::none;     // whether the outcome holds memory over time
   std::optional<CauseOrder> why{};  // the order of causes; empty: no waterfall
+  bool from_peak = false;           // with `why`: the step's parts from the devices' peak on, too
   ScenarioRequest scenarios{};      // the waterfall is of their mean step; none: of the nominal one
   bool changes = false;             // search what would fit, where this does not
 };
@@ -24,6 +28,7 @@ struct Simulation {
   Case asked;
   Outcome outcome;
   std::optional<Waterfall> waterfall{};
+  std::vector<StepPart> from_peak{};  // that add up to the waterfall's step; empty: not asked
   WaysToFit ways{};
 };
 

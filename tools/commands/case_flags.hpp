@@ -25,6 +25,7 @@ struct TypedSetting {
   std::optional<double> number;
   bool yes = false;
 
+  bool operator==(const TypedSetting&) const = default;
   bool given() const { return !text.empty() || !texts.empty() || count != 0 || number || yes; }
 };
 

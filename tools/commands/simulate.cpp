@@ -36,6 +36,11 @@ struct SimulateFlags {
 constexpr std::int64_t usual_jitter_scenarios = 1000;
 
 void check_needs_why(const SimulateFlags& flags, bool why, bool uncertain) {
+  if (flags.why == why_from_peak && any_picture(flags.svg)) {
+    throw UsageError(
+        "simulate draws the step from all work spread evenly on, and --why=peak is a table and "
+        "JSON; --why --svg draws it");
+  }
   if (why) return;
   if (any_picture(flags.svg)) {
     throw UsageError(
@@ -52,7 +57,8 @@ void check_needs_why(const SimulateFlags& flags, bool why, bool uncertain) {
 SimulationQuestion question_of(const SimulateFlags& flags) {
   SimulationQuestion question;
   question.scenarios = scenarios_of(flags.perturbations, usual_jitter_scenarios, false);
-  question.why = why_order(flags.why);
+  question.from_peak = flags.why == why_from_peak;
+  question.why = question.from_peak ? CauseOrder::fixed : why_order(flags.why);
   check_needs_why(flags, question.why.has_value(), !question.scenarios.perturbation.none());
   question.setting = request_of(flags.common);
   question.setting.replicas_vary = !question.scenarios.perturbation.none();
@@ -77,7 +83,7 @@ int run_simulate(const SimulateFlags& flags) {
   forms.json = [&] {
     return outcome_json(found.setting, found.asked, outcome, flags.timeline, nullptr, budget,
                         found.waterfall ? &*found.waterfall : nullptr,
-                        flags.no_changes ? nullptr : &found.ways);
+                        flags.no_changes ? nullptr : &found.ways, found.from_peak);
   };
   forms.svg = [&](const SvgOptions& options) {
     return waterfalls_svg({{outcome.schedule, *found.waterfall}}, found.setting.model.name,
@@ -113,7 +119,8 @@ void add_simulate(Flags command) {
   add_why_flag(command, flags->why,
                "from all work spread evenly to the real step, cause by cause: imbalance, fill and "
                "drain, dependency, messages, collectives, optimizer, copies, memory limit; with "
-               "--full by device, with --jitter and the like of the mean step");
+               "--full by device, with --jitter and the like of the mean step; --why=peak: from "
+               "100 % of the devices' peak, by kind of kernel, too");
   add_perturbation_flags(command, flags->perturbations, usual_jitter_scenarios);
   add_html_flag(command, flags->html,
                 "write the whole result as one HTML page, to zoom and to ask, or - for stdout");

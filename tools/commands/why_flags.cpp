@@ -25,6 +25,11 @@ std::optional<CauseOrder> why_order(const std::string& why) {
   if (why.empty()) return std::nullopt;
   if (why == without_value) return CauseOrder::fixed;
   if (why == "shapley") return CauseOrder::shapley;
+  if (why == why_from_peak) {
+    throw UsageError(
+        "--why=peak is of one schedule, of `stageline simulate`; here it is --why or "
+        "--why=shapley");
+  }
   throw UsageError(fmt::format(
       "--why={} is unknown: it is --why, for the documented order of causes, or --why=shapley",
       why));

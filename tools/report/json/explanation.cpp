@@ -1,5 +1,6 @@
 #include "tools/report/text/explanation.hpp"
 #include "tools/base/json.hpp"
+#include "tools/report/text/step_parts.hpp"
 
 namespace stageline {
 
@@ -23,14 +24,7 @@ std::string explanation_json(const Explanation& found) {
   result["longer"] = found.longer();
   result["memory_measured_bytes"] =
       found.memory_measured ? Json(found.memory_measured->count) : Json(nullptr);
-  Json parts = Json::array();
-  for (const StepPart& part : found.parts) {
-    Json row{{"part", part.name}};
-    put_time(row, "time", part.time);
-    row["remedy"] = part.remedy.empty() ? Json(nullptr) : Json(part.remedy);
-    parts.push_back(row);
-  }
-  result["parts"] = parts;
+  result["parts"] = step_parts_json(found.parts);
   Json suspects = Json::array();
   for (const Suspect& one : found.suspects) {
     Json row{{"cause", one.name},

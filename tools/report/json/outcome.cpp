@@ -15,6 +15,7 @@
 #include "tools/study/pace/stash_gap.hpp"
 #include "traces/json/timeline.hpp"
 
+#include "tools/report/text/step_parts.hpp"
 #include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
 
@@ -412,10 +413,12 @@ Json measured_json(const MeasuredRuns& runs) {
 
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                          bool timeline, const MeasuredRuns* measured, const TrainingBudget& budget,
-                         const Waterfall* waterfall, const WaysToFit* ways) {
+                         const Waterfall* waterfall, const WaysToFit* ways,
+                         const std::vector<StepPart>& from_peak) {
   Json result = json_of(setting, asked, outcome, timeline, budget_figures(asked, outcome, budget));
   if (measured != nullptr) result["measured"] = measured_json(*measured);
   if (waterfall != nullptr) result["waterfall"] = waterfall_json(*waterfall);
+  if (!from_peak.empty()) result["from_peak"] = step_parts_json(from_peak);
   if (ways != nullptr && outcome.fit == Fit::no) {
     result["ways_to_fit"] = ways_to_fit_json(*ways);
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/answers/step_parts.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/long_run.hpp"
@@ -32,11 +33,12 @@ struct MeasuredRuns {
 /// One result as a JSON object, times in seconds (`…_s`) and as exact integers of picoseconds
 /// (`…_ps`); `timeline`: with every span. `measured`: the outcome is that of one of these runs.
 /// `budget`: the training whose GPU-hours and price are asked. `waterfall`: of the outcome, with
-/// --why. `ways`: what would fit, where it does not.
+/// --why. `ways`: what would fit, where it does not. `from_peak`: its parts, with --why=peak.
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                          bool timeline, const MeasuredRuns* measured = nullptr,
                          const TrainingBudget& budget = {}, const Waterfall* waterfall = nullptr,
-                         const WaysToFit* ways = nullptr);
+                         const WaysToFit* ways = nullptr,
+                         const std::vector<StepPart>& from_peak = {});
 
 /// The same of a row with an outcome.
 std::string row_json(const Setting& setting, const Row& row, bool timeline);

@@ -6,42 +6,12 @@
 #include <cmath>
 
 #include "sim/base/index.hpp"
-#include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 #include "tools/report/text/heading.hpp"
-#include "tools/report/text/waterfall.hpp"
+#include "tools/report/text/step_parts.hpp"
 
 namespace stageline {
 namespace {
-
-constexpr int most_bar_columns = 40;
-constexpr int fewest_bar_columns = 10;
-constexpr int beside_bars = 66;
-constexpr std::string_view unexplained = "not explained";
-
-double part_of_step(Time part, Time whole) { return to_seconds(part) / to_seconds(whole); }
-
-std::string parts_table(const Explanation& found, int width) {
-  const Time whole = std::max(found.measured.step, found.outcome.step_time);
-  const int columns =
-      width == 0 ? most_bar_columns : std::min(most_bar_columns, width - beside_bars);
-  std::vector<std::vector<std::string>> rows;
-  const auto add = [&](const std::string& name, Time from, Time to, bool sum) {
-    rows.push_back({name, sum ? print(to - from) : signed_time(to - from),
-                    percent(part_of_step(to - from, found.measured.step))});
-    if (columns >= fewest_bar_columns) rows.back().push_back(bar_between(from, to, whole, columns));
-  };
-  Time until{};
-  for (const StepPart& part : found.parts) {
-    if (part.name == unexplained) add("predicted", Time{}, until, true);
-    add(part.name, until, until + part.time, until == Time{});
-    until += part.time;
-  }
-  add("measured", Time{}, until, true);
-  std::vector<Column> titles{{"part of the step", true}, {"time"}, {"of the measured"}};
-  if (columns >= fewest_bar_columns) titles.push_back({"", true});
-  return table(titles, rows, width);
-}
 
 std::string memory_line(const Explanation& found) {
   if (!found.memory_measured) return "";
@@ -96,30 +66,14 @@ std::string suspects_text(const Explanation& found) {
   return text;
 }
 
-// The largest part that something makes smaller; kernels and idling alike.
-std::string first_change(const Explanation& found) {
-  std::vector<const StepPart*> parts;
-  for (const StepPart& part : found.parts) {
-    if (!part.remedy.empty() && part.time > Time{}) parts.push_back(&part);
-  }
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const StepPart* a, const StepPart* b) { return a->time > b->time; });
-  if (parts.size() > 3) parts.resize(3);
-  std::string text;
-  for (const StepPart* part : parts) {
-    text += fmt::format("→ {} {} of the measured step: {}\n", part->name,
-                        percent(part_of_step(part->time, found.measured.step)), part->remedy);
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string explanation_text(const Explanation& found, const ExplanationView& view) {
   std::string lines = view.quiet ? "" : heading(found.setting, found.asked) + "\n";
   lines += verdict(found) + memory_line(found);
-  std::string text = wrapped(lines, view.width) + "\n" + parts_table(found, view.width);
-  return text + wrapped(first_change(found) + suspects_text(found), view.width);
+  std::string text = wrapped(lines, view.width) + "\n" +
+                     step_parts_table(found.parts, found.outcome.step_time, view.width);
+  return text + wrapped(first_changes(found.parts) + suspects_text(found), view.width);
 }
 
 std::vector<std::string> explanation_notes(const Explanation& found) {

@@ -15,6 +15,7 @@
 #include "tools/report/text/outcome_tables.hpp"
 #include "tools/report/text/space_time.hpp"
 #include "tools/report/text/staleness.hpp"
+#include "tools/report/text/step_parts.hpp"
 #include "tools/report/text/training.hpp"
 #include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
@@ -127,9 +128,14 @@ std::string simulation_text(const Simulation& found, const SimulationView& view)
            stream_report(outcome);
   for (const std::string& sentence : found.ways.sentences) lines += "→ " + sentence + "\n";
   std::string text = wrapped(lines, view.width);
-  if (found.waterfall) {
+  if (!found.from_peak.empty()) {
+    text += "\n" + step_parts_table(found.from_peak, found.waterfall->step, view.width) +
+            wrapped(first_changes(found.from_peak), view.width);
+  } else if (found.waterfall) {
     text += "\n" + waterfall_table(*found.waterfall, view.width);
-    if (view.full) text += "\n" + device_waterfall_table(*found.waterfall, view.width);
+  }
+  if (found.waterfall && view.full) {
+    text += "\n" + device_waterfall_table(*found.waterfall, view.width);
   }
   const Model& model = found.setting.model;
   const TableView table{view.width, view.full, model.tokens > 0};
