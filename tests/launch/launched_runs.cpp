@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/traces/support.hpp"
 #include "tools/launch/run_setting.hpp"
@@ -57,6 +58,8 @@ TEST_CASE("the arguments that Megatron-LM prints are those of its command line")
         "software=megatron-core-2024 --cluster 'h100x8*2' --pp 2 --tp 4 --dp 2 "
         "--sequence-parallel --zero 1 --precision bf16 --schedule 1f1b --partition blocks "
         "--microbatch-size 2 --microbatches 8");
+  const RunFacts facts(run.framework, run.arguments, {});
+  CHECK(facts.left_out() == std::vector<std::string>{"overlap_param_gather"});
 }
 
 TEST_CASE("experts of a printed list are read with the blocks that have none") {

@@ -98,13 +98,20 @@ std::optional<LaunchArgument> megatron_argument(std::string_view line) {
                         as_typed(std::string(line.substr(value, end - value))), ""};
 }
 
+// Megatron-LM has these on unless a flag says otherwise, so that they are no news.
+bool is_on_by_default(std::string_view name) {
+  return name.ends_with("_fusion") || name.starts_with("overlap_p2p_") ||
+         name.starts_with("tp_comm_") || name.starts_with("align_");
+}
+
 bool is_on(const std::string& value) { return value == "True" || value == "true"; }
 
 // Whether an argument of a list with all defaults is read: what is known, and what changes times
 // and is on.
 bool counts(Framework framework, const LaunchArgument& argument) {
   if (find_launch_flag(framework, argument.name) != nullptr) return true;
-  return is_on(argument.value) && effect_of(framework, argument.name) == LaunchEffect::left_out;
+  return is_on(argument.value) && !is_on_by_default(argument.name) &&
+         effect_of(framework, argument.name) == LaunchEffect::left_out;
 }
 
 // " > padded vocab (size: 32000) with 0 dummy tokens (new size: 32000)"
