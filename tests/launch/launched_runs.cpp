@@ -85,6 +85,19 @@ TEST_CASE("the configuration that torchtitan prints has its devices and their ki
   CHECK(contains(command_in(run), "--recompute every:1 --microbatch-size 2 --microbatches 1"));
 }
 
+TEST_CASE("the kind of device is that of the log, whoever makes it") {
+  const auto device = [](const std::string& words) {
+    return printed_run(
+               "Running with args: {\"training\": {\"seq_len\": 8}}\nCUDA capacity: " + words,
+               "a.log")
+        ->device;
+  };
+  CHECK(device("NVIDIA H100 80GB HBM3 with 79.10GiB memory\n") == "h100");
+  CHECK(device("AMD Instinct MI300X with 191.45GiB memory\n") == "mi300x");
+  CHECK(device("NVIDIA GeForce RTX 3090 with 23.69GiB memory\n").empty());
+  CHECK(device("unknown\n").empty());
+}
+
 TEST_CASE("the configuration that DeepSpeed prints is its JSON") {
   const LaunchedRun run = printed("deepspeed.log");
   CHECK(run.framework == Framework::deepspeed);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,7 @@ constexpr std::size_t most_suspects = 3;
 constexpr double smallest_effect = 0.02;  // of the step: an ailment below it explains nothing
 constexpr double near_enough = 0.01;      // of the measured step, to end the search of a strength
 constexpr int most_refinements = 3;
+constexpr std::size_t most_refined = 6;  // ailments whose strength is sought
 // What is left unexplained weighs as much as one unit of surprise: assumed.
 constexpr double usual_rest = 0.15;
 // At its strongest an ailment is so much rarer than at its mildest: assumed.
@@ -169,11 +171,11 @@ void come_nearer(Tried& tried, Time predicted, Time measured,
 // A suspect with its surprise, less of which is likelier.
 using RankedSuspect = std::pair<double, Suspect>;
 
-// The ailment at the strength that comes nearest; empty where it explains nothing.
-std::optional<RankedSuspect> ranked_ailment(
-    const Ailment& ailment, const PredictedRun& run, Time measured,
-    const std::function<std::optional<Time>(double)>& step_at) {
-  const Time predicted = run.outcome.step_time;
+bool has_strengths(const Ailment& ailment) { return ailment.strengths[1] > 0; }
+
+// The step at each strength, until one is beyond the measured step.
+Tried tried_strengths(const Ailment& ailment, Time predicted, Time measured,
+                      const std::function<std::optional<Time>(double)>& step_at) {
   Tried tried;
   for (const double strength : ailment.strengths) {
     if (!(strength > 0)) continue;
@@ -182,16 +184,50 @@ std::optional<RankedSuspect> ranked_ailment(
     tried.steps.emplace_back(strength, *step);
     if (distance(*step, predicted) >= distance(measured, predicted)) break;
   }
+  return tried;
+}
+
+// The ailment at the strength that comes nearest; empty where it explains nothing.
+std::optional<RankedSuspect> ranked_ailment(const Ailment& ailment, const PredictedRun& run,
+                                            const Tried& tried, Time measured) {
   if (tried.steps.empty()) return std::nullopt;
-  if (ailment.strengths[1] > 0) come_nearer(tried, predicted, measured, step_at);
   const auto [strength, step] = nearest_step(tried, measured);
   const double after = distance(step, measured);
-  if (distance(predicted, measured) - after < smallest_effect) return std::nullopt;
+  if (distance(run.outcome.step_time, measured) - after < smallest_effect) return std::nullopt;
   const double surprise = ailment.surprise + surprise_of_strength(ailment, strength);
   return RankedSuspect{
       surprise + after / usual_rest,
       {std::string(ailment.name), with_strength(ailment.words, strength),
        std::string(ailment.check), flags_of(run, ailment, strength), step, strength}};
+}
+
+// The least surprise that an ailment can have once its strength is found; infinite where it cannot
+// be a suspect.
+double least_surprise(const Ailment& ailment, const Tried& tried, Time predicted, Time measured) {
+  if (tried.steps.empty()) return std::numeric_limits<double>::infinity();
+  const Time farthest = tried.steps.back().second;
+  const bool reaches = distance(farthest, predicted) >= distance(measured, predicted);
+  const double strength = strength_for(tried, predicted, measured);
+  const double surprise = ailment.surprise + surprise_of_strength(ailment, strength);
+  if (has_strengths(ailment) && reaches) return surprise;
+  return surprise + distance(nearest_step(tried, measured).second, measured) / usual_rest;
+}
+
+// The ailments whose strength is worth a search: those that may be among the first.
+std::vector<std::size_t> to_be_refined(const std::vector<Tried>& tried, Time predicted,
+                                       Time measured) {
+  const std::span<const Ailment> all = ailments();
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double least = least_surprise(all[i], tried[i], predicted, measured);
+    if (std::isfinite(least)) order.emplace_back(least, i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < order.size() && i < most_refined; ++i) {
+    if (has_strengths(all[order[i].second])) chosen.push_back(order[i].second);
+  }
+  return chosen;
 }
 
 // What no simulation has.
@@ -207,24 +243,34 @@ void add_outside(std::vector<RankedSuspect>& likely, const Explanation& found) {
 }
 
 std::vector<Suspect> suspects_of(const ExplainQuestion& question, const Explanation& found) {
+  const Time predicted = found.outcome.step_time;
   const Time measured = found.measured.step;
-  const bool slower = measured > found.outcome.step_time;
+  const bool slower = measured > predicted;
   const bool by_rate =
       std::any_of(question.measured.begin(), question.measured.end(),
                   [](const MeasuredValue& one) { return one.unit != MeasuredUnit::step; });
   const PredictedRun run{question.setting, found.asked, found.outcome};
   const std::span<const Ailment> all = ailments();
-  std::vector<std::optional<RankedSuspect>> ranked(all.size());
+  const auto step_at = [&](std::size_t i, double strength) {
+    return step_with(question, run, all[i], strength, by_rate);
+  };
+  std::vector<Tried> tried(all.size());
   in_parallel(all.size(), available_cores(), [&](std::size_t i) {
     if (all[i].slower != slower) return;
-    ranked[i] = ranked_ailment(all[i], run, measured, [&](double strength) {
-      return step_with(question, run, all[i], strength, by_rate);
-    });
+    tried[i] = tried_strengths(all[i], predicted, measured,
+                               [&](double strength) { return step_at(i, strength); });
+  });
+  const std::vector<std::size_t> chosen = to_be_refined(tried, predicted, measured);
+  in_parallel(chosen.size(), available_cores(), [&](std::size_t k) {
+    const std::size_t i = chosen[k];
+    come_nearer(tried[i], predicted, measured,
+                [&](double strength) { return step_at(i, strength); });
   });
   std::vector<RankedSuspect> likely;
   if (slower) add_outside(likely, found);
-  for (auto& one : ranked) {
-    if (one) likely.push_back(std::move(*one));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::optional<RankedSuspect> one = ranked_ailment(all[i], run, tried[i], measured);
+    if (one) likely.push_back(*std::move(one));
   }
   std::stable_sort(likely.begin(), likely.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -188,18 +188,28 @@ int devices_of_mesh(const std::string& text) {
   return 0;
 }
 
-// "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory": "h100"; empty: not said.
+// "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory": "h100", the first word of a letter
+// and digits behind it; empty: not said.
 std::string device_of_capacity(const std::string& text) {
-  constexpr std::string_view words = "capacity: NVIDIA ";
-  const std::size_t at = text.find(words);
-  if (at == std::string::npos) return "";
-  std::string device;
-  for (std::size_t i = at + words.size(); i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (std::isalnum(c) == 0) break;
-    device += static_cast<char>(std::tolower(c));
+  constexpr std::string_view words = " capacity: ";
+  const std::size_t begin = text.find(words);
+  if (begin == std::string::npos) return "";
+  const std::size_t end = text.find(" with ", begin);
+  if (end == std::string::npos || end > text.find('\n', begin)) return "";
+  std::string word;
+  for (std::size_t at = begin + words.size(); at <= end; ++at) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (std::isalnum(c) != 0) {
+      word += static_cast<char>(std::tolower(c));
+      continue;
+    }
+    const bool digits = std::any_of(word.begin(), word.end(), [](char one) {
+      return std::isdigit(static_cast<unsigned char>(one)) != 0;
+    });
+    if (digits && std::isalpha(static_cast<unsigned char>(word.front())) != 0) return word;
+    word.clear();
   }
-  return device;
+  return "";
 }
 
 LaunchedRun document_run(const PrintedMark& mark, std::size_t at, const std::string& text,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/base/index.hpp"
+#include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/step_parts.hpp"

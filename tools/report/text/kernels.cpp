@@ -94,7 +94,7 @@ std::string kernels_table(const std::vector<LayerKernelTimes>& layers, int width
 
 std::string kernels_report(const Model& model, const std::vector<LayerKernelTimes>& layers,
                            int width, bool quiet) {
-  const std::string text = kernels_table(layers, width);
+  std::string text = kernels_table(layers, width);
   if (quiet) return text;
   const Provenance& origin = model.provenance;
   std::string notes;
