@@ -15,6 +15,7 @@ try explain --launch megatron.sh --log megatron.log --quiet
 try explain --log megatron.log --measured 3s
 try explain --log megatron.log --tp 8
 try explain --log megatron.log --schedule gpipe
+try explain --log torchtitan.log --devices 16
 try explain --log torchtitan.txt
 try explain --launch torchtitan.log --measured 3s
 try explain --launch megatron.sh

@@ -78,6 +78,15 @@ int number_of_devices(const CommonFlags& flags) {
   return counts.front();
 }
 
+// A log has the number that ran; what launches a run may be started on another.
+void check_devices(const LaunchedRun& printed, const CommonFlags& flags) {
+  const int typed = number_of_devices(flags);
+  const int ran = printed.arguments.devices_each;
+  if (typed == 0 || ran == 0 || typed == ran) return;
+  throw UsageError(fmt::format("--devices is {}, and {} says {}; leave the flag out", typed,
+                               printed.arguments.file, ran));
+}
+
 void take_run(const LaunchedRun& run, const ExplainedRunFlags& flags, ExplainedRun& found) {
   const LaunchAdditions additions = parse_additions(flags.additions);
   RunAround around;
@@ -203,6 +212,7 @@ ExplainedRun explained_run(const ExplainedRunFlags& flags, const CommonFlags& co
   }
   const std::optional<LaunchedRun> printed = printed_run(log, flags.log);
   if (!printed) refuse_nothing(flags);
+  check_devices(*printed, common);
   take_run(*printed, flags, found);
   return found;
 }
