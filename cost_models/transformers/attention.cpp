@@ -44,15 +44,19 @@ void add_plain(LayerKernels& passes, const RankSizes& sizes, const BlockTraffic&
 }
 
 // Pairs of a token and a key before it that it attends to, of one sequence.
-double attended_pairs(double seq, double window, bool chunked) {
+// Without a causal mask those behind it, too; a window then has half of its tokens on either side.
+double attended_pairs(double seq, double window, bool chunked, bool causal) {
   const double reach = window > 0 ? std::min(window, seq) : seq;
+  if (!causal) return window > 0 && window < seq ? reach * seq - reach * reach / 4 : seq * seq;
   return chunked ? reach * seq / 2 : reach * seq - reach * reach / 2;
 }
 
 // Those of the tokens of the slice that is priced, on all context-parallel ranks.
-double pairs_of_slice(const RankSizes& sizes, double window, bool chunked) {
-  if (sizes.slice < 0) return attended_pairs(sizes.seq, window, chunked) / sizes.slices;
-  const auto first = [&](double tokens) { return attended_pairs(tokens, window, chunked); };
+double pairs_of_slice(const RankSizes& sizes, double window, bool chunked, bool causal) {
+  if (sizes.slice < 0 || !causal) {
+    return attended_pairs(sizes.seq, window, chunked, causal) / sizes.slices;
+  }
+  const auto first = [&](double tokens) { return attended_pairs(tokens, window, chunked, causal); };
   const double slice = sizes.seq / sizes.slices;
   return first(slice * (sizes.slice + 1)) - first(slice * sizes.slice);
 }
@@ -63,8 +67,9 @@ double reach_of_slice(const RankSizes& sizes, double window) {
   return window > 0 ? std::min(window, seen) : seen;
 }
 
-void add_flash(LayerKernels& passes, const RankSizes& sizes, double window, bool chunked) {
-  const double pairs = sizes.batch * pairs_of_slice(sizes, window, chunked) / sizes.context;
+void add_flash(LayerKernels& passes, const RankSizes& sizes, double window, bool chunked,
+               bool causal) {
+  const double pairs = sizes.batch * pairs_of_slice(sizes, window, chunked, causal) / sizes.context;
   const double flops = 2 * pairs * sizes.heads * (sizes.key_width + sizes.value_width);
   const AttentionSize size{reach_of_slice(sizes, window), sizes.tokens * sizes.heads,
                            sizes.key_width, sizes.value_width, false};
@@ -129,7 +134,7 @@ void add_indexer(LayerKernels& passes, const LatentAttention& latent, const Rank
   const double width = real(latent.index_width);
   add_linear(passes, "index_queries", sizes.tokens, heads * width, real(latent.query_rank));
   add_linear(passes, "index_keys", sizes.tokens, width + heads, sizes.hidden);
-  const double pairs = sizes.batch * pairs_of_slice(sizes, 0, false) / sizes.context;
+  const double pairs = sizes.batch * pairs_of_slice(sizes, 0, false, true) / sizes.context;
   const double flops = 2 * pairs * heads * width;
   const AttentionSize size{reach_of_slice(sizes, 0), sizes.tokens * heads, width, width, false};
   passes.forward.push_back(
@@ -149,18 +154,23 @@ void add_attention(LayerKernels& passes, const TransformerConfig& config, const 
   const BlockTraffic traffic = block_traffic(form);
   if (config.latent) {
     add_latent_products(passes, *config.latent, sizes, traffic);
-    add_indexer(passes, *config.latent, sizes);
+    if (config.kind(block).indexer) add_indexer(passes, *config.latent, sizes);
   } else {
     add_grouped_products(passes, config, sizes, traffic, config.kind(block).rotary);
   }
   if (form.attention == AttentionKernel::plain) {
     add_plain(passes, sizes, traffic);
   } else {
-    add_flash(passes, sizes, reach_of(config, block), config.chunked && config.has_window(block));
+    add_flash(passes, sizes, reach_of(config, block), config.chunked && config.has_window(block),
+              config.causal);
   }
   if (config.attention_gate) {
     add_elementwise(passes, "attention_gate", sizes.bytes(sizes.tokens * sizes.attended()),
                     traffic.gated);
+  }
+  if (config.inner_norms) {
+    add_elementwise(passes, "attention_inner_norm", sizes.bytes(sizes.tokens * sizes.attended()),
+                    traffic.norm);
   }
   add_linear(passes, "projection", sizes.tokens, sizes.hidden, sizes.attended());
 }

@@ -36,11 +36,10 @@ void set_launches(LayerKernels& passes, bool fused, int halves) {
 
 void add_mixer(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form,
                std::int64_t block) {
-  if (config.kind(block).mixer == Mixer::linear) {
-    add_linear_mixer(passes, *config.linear, rank_sizes(config, form), block_traffic(form));
-  } else {
-    add_attention(passes, config, form, block);
-  }
+  const BlockKind kind = config.kind(block);
+  if (kind.attends()) add_attention(passes, config, form, block);
+  if (!kind.scans()) return;
+  add_linear_mixer(passes, *config.linear, rank_sizes(config, form), block_traffic(form));
 }
 
 }  // namespace
@@ -53,7 +52,8 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
   LayerKernels passes;
   const BlockKind kind = config.kind(block);
   const auto add_start = [&](std::string_view before) {
-    if (config.norms_before) add_elementwise(passes, before, norm, traffic.norm);
+    const bool none = block == 0 && !config.first_norm && before == "attention_norm";
+    if (config.norms_before && !none) add_elementwise(passes, before, norm, traffic.norm);
   };
   const auto add_end = [&](std::string_view behind, std::string_view sum) {
     if (config.norms_behind) add_elementwise(passes, behind, norm, traffic.norm);
@@ -69,6 +69,10 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
   if (kind.feed == Feed::dense) {
     add_mlp(passes, {"mlp_up", "mlp_activation", "mlp_down"}, sizes, config.gated, sizes.ffn,
             sizes.tokens, traffic);
+    if (config.inner_norms) {
+      add_elementwise(passes, "mlp_inner_norm", sizes.bytes(sizes.tokens * sizes.ffn),
+                      traffic.norm);
+    }
   }
   if (kind.feed != Feed::none) add_end("mlp_norm_behind", "mlp_add");
   std::reverse(passes.input_grad.begin(), passes.input_grad.end());

@@ -8,7 +8,11 @@
 
 namespace stageline {
 
-std::int64_t LinearMixer::convolved() const { return taps > 0 ? 2 * keys() + values() : 0; }
+std::int64_t LinearMixer::convolved() const {
+  if (taps == 0) return 0;
+  const bool alone = kind == LinearKind::selective || kind == LinearKind::convolution;
+  return alone ? values() : 2 * keys() + values();
+}
 
 std::int64_t LinearMixer::columns() const {
   const std::int64_t gated = 2 * keys() + 2 * values();
@@ -19,6 +23,10 @@ std::int64_t LinearMixer::columns() const {
       return gated + heads;  // a time step
     case LinearKind::lightning:
       return gated;
+    case LinearKind::selective:
+      return 2 * values();
+    case LinearKind::convolution:
+      return 3 * values();
   }
   return gated;  // unreachable; g++ wants it
 }
@@ -43,7 +51,7 @@ bool TransformerConfig::has_experts(std::int64_t block) const {
 }
 
 bool TransformerConfig::has_window(std::int64_t block) const {
-  return kind(block).window && kind(block).mixer == Mixer::attention;
+  return kind(block).window && kind(block).attends();
 }
 
 namespace {

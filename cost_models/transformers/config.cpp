@@ -30,19 +30,29 @@ std::int64_t attention_weights(const TransformerConfig& config) {
   const std::int64_t down = h * (latent.key_value_rank + latent.rotary_width);
   const std::int64_t up =
       latent.key_value_rank * config.heads * (latent.plain_width + latent.value_width);
-  const std::int64_t index = latent.index_heads * latent.index_width * latent.query_rank +
-                             h * (latent.index_width + latent.index_heads);
-  return query + down + up + config.heads * latent.value_width * h +
-         (latent.index_heads > 0 ? index : 0);
+  return query + down + up + config.heads * latent.value_width * h;
 }
 
-// Both products; a convolution has a multiply-accumulate a weight and token, too.
+// Weights of the indexer of sparse attention, where the block has its own.
+std::int64_t indexer_weights(const TransformerConfig& config, const BlockKind& kind) {
+  if (!config.latent || config.latent->index_heads == 0 || !kind.indexer) return 0;
+  const LatentAttention& latent = *config.latent;
+  return latent.index_heads * latent.index_width * latent.query_rank +
+         config.hidden * (latent.index_width + latent.index_heads);
+}
+
+// The products; a convolution has a multiply-accumulate a weight and token, too.
 std::int64_t linear_weights(const TransformerConfig& config, const LinearMixer& linear) {
-  return config.hidden * (linear.columns() + linear.values()) + linear.taps * linear.convolved();
+  std::int64_t sum =
+      config.hidden * (linear.columns() + linear.values()) + linear.taps * linear.convolved();
+  if (linear.kind == LinearKind::selective) {
+    sum += linear.values() * (2 * linear.step_rank + 2 * linear.key_width);
+  }
+  return sum;
 }
 
 // Biases, norms, and numbers a head: of the delta rule and of Mamba a decay and a bias of the time
-// step, of Mamba also what passes by the state.
+// step, of Mamba also what passes by the state; of Mamba 1 a decay an element of the state.
 std::int64_t linear_extras(const TransformerConfig& config, const LinearMixer& linear) {
   std::int64_t sum = linear.convolution_bias ? linear.convolved() : 0;
   if (linear.bias) sum += linear.columns() + config.hidden;
@@ -50,9 +60,14 @@ std::int64_t linear_extras(const TransformerConfig& config, const LinearMixer& l
     case LinearKind::delta_net:
       return sum + 2 * linear.heads + linear.value_width;
     case LinearKind::mamba:
-      return sum + 3 * linear.heads + linear.values();
+      return sum + 3 * linear.heads + (linear.norm ? linear.values() : 0);
     case LinearKind::lightning:
       return sum + linear.values();
+    case LinearKind::selective:
+      if (linear.inner_norms) sum += linear.step_rank + 2 * linear.key_width;
+      return sum + linear.values() * (2 + linear.key_width);
+    case LinearKind::convolution:
+      return sum;
   }
   return sum;  // unreachable; g++ wants it
 }
@@ -67,17 +82,19 @@ std::int64_t query_key_norm_parameters(const TransformerConfig& config) {
     case QueryKeyNorm::all:
       return norm_parameters(config, config.heads * config.head_width) +
              norm_parameters(config, config.kv_heads * config.head_width);
+    case QueryKeyNorm::each:
+      return (config.heads + config.kv_heads) * config.head_width;
   }
   return 0;  // unreachable; g++ wants it
 }
 
 // Biases, and the norms inside attention.
-std::int64_t attention_extras(const TransformerConfig& config) {
+std::int64_t attention_extras(const TransformerConfig& config, const BlockKind& kind) {
   std::int64_t sum = config.projection_bias ? config.hidden : 0;
   if (config.latent) {
     const LatentAttention& latent = *config.latent;
     if (latent.query_rank > 0) sum += norm_parameters(config, latent.query_rank);
-    if (latent.index_heads > 0) sum += 2 * latent.index_width;  // a layer norm of its keys
+    if (latent.index_heads > 0 && kind.indexer) sum += 2 * latent.index_width;  // norm of its keys
     return sum + norm_parameters(config, latent.key_value_rank);
   }
   if (config.query_key_value_bias) {
@@ -88,33 +105,25 @@ std::int64_t attention_extras(const TransformerConfig& config) {
   }
   sum += query_key_norm_parameters(config);
   if (config.sinks) sum += config.heads;
+  if (config.inner_norms) sum += norm_parameters(config, config.heads * config.head_width);
   return sum;
 }
 
 // Weights of the first half of a block.
 std::int64_t mixer_weights(const TransformerConfig& config, std::int64_t block) {
-  switch (config.kind(block).mixer) {
-    case Mixer::attention:
-      return attention_weights(config);
-    case Mixer::linear:
-      return linear_weights(config, *config.linear);
-    case Mixer::none:
-      return 0;
-  }
-  return 0;  // unreachable; g++ wants it
+  const BlockKind kind = config.kind(block);
+  std::int64_t sum = 0;
+  if (kind.attends()) sum += attention_weights(config) + indexer_weights(config, kind);
+  if (kind.scans()) sum += linear_weights(config, *config.linear);
+  return sum;
 }
 
 std::int64_t mixer_parameters(const TransformerConfig& config, std::int64_t block) {
-  const std::int64_t weights = mixer_weights(config, block);
-  switch (config.kind(block).mixer) {
-    case Mixer::attention:
-      return weights + attention_extras(config);
-    case Mixer::linear:
-      return weights + linear_extras(config, *config.linear);
-    case Mixer::none:
-      return 0;
-  }
-  return 0;  // unreachable; g++ wants it
+  const BlockKind kind = config.kind(block);
+  std::int64_t sum = mixer_weights(config, block);
+  if (kind.attends()) sum += attention_extras(config, kind);
+  if (kind.scans()) sum += linear_extras(config, *config.linear);
+  return sum;
 }
 
 std::int64_t mlp_weights(const TransformerConfig& config, std::int64_t ffn) {
@@ -123,7 +132,8 @@ std::int64_t mlp_weights(const TransformerConfig& config, std::int64_t ffn) {
 
 std::int64_t mlp_parameters(const TransformerConfig& config, std::int64_t ffn) {
   const std::int64_t biases = config.mlp_bias ? (config.gated ? 2 : 1) * ffn + config.hidden : 0;
-  return mlp_weights(config, ffn) + biases;
+  return mlp_weights(config, ffn) + biases +
+         (config.inner_norms ? norm_parameters(config, ffn) : 0);
 }
 
 // Parameters of a block's router, shared experts and the like, where it has experts.
@@ -211,12 +221,14 @@ void check_latent(const TransformerConfig& config, const LatentAttention& latent
 }
 
 void check_linear(const TransformerConfig& config, const LinearMixer& linear) {
-  const std::array<Limit, 5> limits = {{
-      {"the heads of linear layers", linear.heads, 1, most_heads},
+  const std::array<Limit, 6> limits = {{
+      {"the heads of linear layers", linear.heads, 1,
+       linear.value_width > 1 ? most_heads : most_ffn},
       {"the key heads of linear layers", linear.key_heads, 1, most_heads},
       {"the width of a linear layer's key", linear.key_width, 1, most_head_width},
       {"the width of a linear layer's value", linear.value_width, 1, most_head_width},
       {"the taps of a convolution", linear.taps, 0, most_taps},
+      {"the rank of time steps", linear.step_rank, 0, most_hidden},
   }};
   for (const Limit& limit : limits) check_limit(config, limit);
 }
@@ -239,8 +251,16 @@ std::int64_t norm_parameters(const TransformerConfig& config, std::int64_t width
 std::int64_t block_norms(const TransformerConfig& config, std::int64_t block) {
   const BlockKind kind = config.kind(block);
   const int halves = (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
-  const int before = config.norms_before ? (config.one_norm ? 1 : halves) : 0;
+  const int first = block == 0 && !config.first_norm ? 1 : 0;
+  const int before = config.norms_before ? (config.one_norm ? 1 : halves) - first : 0;
   return before + (config.norms_behind ? halves : 0);
+}
+
+std::int64_t head_extras(const TransformerConfig& config) {
+  const std::int64_t h = config.hidden;
+  const std::int64_t norm = norm_parameters(config, h);
+  const std::int64_t dense = h * h + (config.mlp_bias ? h : 0) + norm;
+  return (config.last_norm ? norm : 0) + (config.head_dense ? dense : 0);
 }
 
 std::int64_t expert_parameters(const TransformerConfig& config, std::int64_t block) {
@@ -262,8 +282,10 @@ std::int64_t parameters(const TransformerConfig& config) {
   const std::int64_t table = config.vocab * config.hidden;
   std::int64_t sum = config.tied ? table : 2 * table;
   if (config.positions == Positions::learned) sum += config.places * config.hidden;
+  sum += config.token_types * config.hidden;
   if (config.head_bias) sum += config.vocab;
-  sum += (config.embedding_norm ? 2 : 1) * norm_parameters(config, config.hidden);
+  if (config.embedding_norm) sum += norm_parameters(config, config.hidden);
+  sum += head_extras(config);
   for (std::int64_t i = 0; i < config.layers; ++i) sum += block_parameters(config, i);
   return sum;
 }
@@ -317,20 +339,22 @@ void check(const TransformerConfig& config) {
 }
 
 double attention_products(const TransformerConfig& config, std::int64_t block, std::int64_t seq) {
-  const Mixer mixer = config.kind(block).mixer;
-  if (mixer == Mixer::none) return 0;
-  if (mixer == Mixer::linear) {
+  const BlockKind kind = config.kind(block);
+  double products = 0;
+  if (kind.scans() && config.linear->kind != LinearKind::convolution) {
     const int passes = config.linear->kind == LinearKind::delta_net ? 3 : 2;
-    return passes * in_double(config.linear->values()) * in_double(config.linear->key_width);
+    products += passes * in_double(config.linear->values()) * in_double(config.linear->key_width);
   }
+  if (!kind.attends()) return products;
   const std::int64_t query_width =
       config.latent ? config.latent->plain_width + config.latent->rotary_width : config.head_width;
   const std::int64_t value_width = config.latent ? config.latent->value_width : config.head_width;
   std::int64_t keys = config.has_window(block) ? std::min(config.window, seq) : seq;
-  double products = 0;
   if (config.latent && config.latent->index_heads > 0) {
-    products += in_double(config.latent->index_heads) * in_double(config.latent->index_width) *
-                in_double(keys);
+    if (kind.indexer) {
+      products += in_double(config.latent->index_heads) * in_double(config.latent->index_width) *
+                  in_double(keys);
+    }
     keys = std::min(config.latent->index_keys, keys);
   }
   return products +

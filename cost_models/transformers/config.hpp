@@ -17,8 +17,9 @@ namespace stageline {
 enum class NormKind : std::uint8_t { layer, rms, layer_weight, bare };
 enum class Positions : std::uint8_t { learned, rotary, alibi, none };
 /// Norms of queries and keys: over the width of a head, with weights that all heads share (Qwen 3);
-/// over all heads, or with weights for each (OLMo 2, Command R+); without weights (Llama 4).
-enum class QueryKeyNorm : std::uint8_t { none, head, all, bare };
+/// over all heads, or with weights for each (OLMo 2, Command R+); without weights (Llama 4); over
+/// the width of a head, with weights for each and no biases (StableLM 2).
+enum class QueryKeyNorm : std::uint8_t { none, head, all, bare, each };
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): queries and keys have a part
 /// without positions and a rotary part, which all heads' keys share; queries, and keys with values,
@@ -55,9 +56,11 @@ struct Experts {
 /// A layer in place of attention whose state has a constant size: a matrix of key_width by
 /// value_width for each of its heads.
 enum class LinearKind : std::uint8_t {
-  delta_net,  // gated delta rule, with a convolution and a gate (Qwen3-Next, arXiv 2412.06464)
-  mamba,      // Mamba 2 (arXiv 2405.21060)
-  lightning   // with an output gate (MiniMax-01, arXiv 2501.08313)
+  delta_net,   // gated delta rule, with a convolution and a gate (Qwen3-Next, arXiv 2412.06464)
+  mamba,       // Mamba 2 (arXiv 2405.21060)
+  lightning,   // with an output gate (MiniMax-01, arXiv 2501.08313)
+  selective,   // Mamba 1 (arXiv 2312.00752): each channel is a head, whose step follows from it
+  convolution  // a short convolution between two gates, and no state (LFM2)
 };
 struct LinearMixer {
   LinearKind kind = LinearKind::delta_net;
@@ -67,7 +70,10 @@ struct LinearMixer {
   std::int64_t value_width = 0;  // of a head
   std::int64_t taps = 0;         // of the convolution
   bool convolution_bias = false;
-  bool bias = false;  // of its products
+  bool bias = false;           // of its products
+  bool norm = true;            // of the output (Falcon-H1: none)
+  std::int64_t step_rank = 0;  // of the product that makes the time steps (Mamba 1)
+  bool inner_norms = false;    // of steps, B and C (Jamba)
 
   std::int64_t keys() const { return key_heads * key_width; }
   std::int64_t values() const { return heads * value_width; }
@@ -76,14 +82,19 @@ struct LinearMixer {
   friend bool operator==(const LinearMixer&, const LinearMixer&) = default;
 };
 
-enum class Mixer : std::uint8_t { attention, linear, none };
+/// `both`: attention and a linear layer side by side (Falcon-H1).
+enum class Mixer : std::uint8_t { attention, linear, both, none };
 enum class Feed : std::uint8_t { dense, experts, none };
 /// The two halves of a block, of which one may be missing (Nemotron-H).
 struct BlockKind {
   Mixer mixer = Mixer::attention;
   Feed feed = Feed::dense;
   bool window = false;
-  bool rotary = true;  // whether rotary positions turn its queries and keys
+  bool rotary = true;   // whether rotary positions turn its queries and keys
+  bool indexer = true;  // false: it attends to the keys that the block before took (GLM-5)
+
+  bool attends() const { return mixer == Mixer::attention || mixer == Mixer::both; }
+  bool scans() const { return mixer == Mixer::linear || mixer == Mixer::both; }
   friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 
@@ -102,7 +113,11 @@ struct TransformerConfig {
   NormKind norm = NormKind::rms;
   bool norms_before = true;     // a norm before attention and MLP
   bool norms_behind = false;    // one (more) behind attention and MLP (Gemma 2; OLMo 2: alone)
+  bool first_norm = true;       // the first block has one before attention (ModernBERT: none)
+  bool last_norm = true;        // one before the head (BERT: none)
   bool embedding_norm = false;  // and one behind the embedding (BLOOM)
+  bool inner_norms = false;     // before the last product of attention and of an MLP (BitNet)
+  bool head_dense = false;      // the head has a product h × h, an activation and a norm (BERT)
   QueryKeyNorm query_key_norm = QueryKeyNorm::none;
   bool attention_gate = false;     // attention's output is weighed by a product (Qwen3-Next)
   bool sinks = false;              // a learned number a head in the softmax's sum (GPT-OSS)
@@ -113,8 +128,10 @@ struct TransformerConfig {
   bool mlp_bias = false;
   bool head_bias = false;  // of the logits (GPT-J)
   Positions positions = Positions::rotary;
-  std::int64_t places = 0;  // rows of a learned table of positions
-  std::int64_t window = 0;  // tokens that a token attends to, of sliding-window blocks; 0: all
+  std::int64_t places = 0;       // rows of a learned table of positions
+  std::int64_t token_types = 0;  // and of one of segments (BERT)
+  bool causal = true;            // false: tokens attend to those behind them, too (encoders)
+  std::int64_t window = 0;       // tokens that a token attends to, of sliding-window blocks; 0: all
   std::int64_t window_every =
       1;                 // one block of so many has the window, the first of them (Gemma 2: 2)
   bool chunked = false;  // the window is a piece of the sequence, in which tokens attend (Llama 4)
@@ -144,6 +161,9 @@ void set_blocks(TransformerConfig& config, const std::vector<BlockKind>& kinds);
 std::int64_t norm_parameters(const TransformerConfig& config, std::int64_t width);
 /// Norms of the hidden state in one block.
 std::int64_t block_norms(const TransformerConfig& config, std::int64_t block);
+
+/// Those of the last norm, and of the product and norm before the logits where the head has them.
+std::int64_t head_extras(const TransformerConfig& config);
 
 /// All parameters, each once: tied weights count once. Equal to the published number.
 std::int64_t parameters(const TransformerConfig& config);

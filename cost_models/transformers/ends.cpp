@@ -41,8 +41,14 @@ LayerKernels head_kernels(const TransformerConfig& config, const LanguageForm& f
   const double backward =
       form.fused_loss ? sizes.bytes(fused_loss_backward * logits) : loss_backward_bytes * logits;
   LayerKernels passes;
-  add_elementwise(passes, "last_norm", sizes.bytes(sizes.norm_elements()),
-                  block_traffic(form).norm);
+  const double hidden = sizes.bytes(sizes.norm_elements());
+  const BlockTraffic traffic = block_traffic(form);
+  if (config.last_norm) add_elementwise(passes, "last_norm", hidden, traffic.norm);
+  if (config.head_dense) {  // each tensor-parallel rank makes it of all of its tokens
+    add_linear(passes, "head_dense", sizes.norm_tokens, sizes.hidden, sizes.hidden);
+    add_elementwise(passes, "head_activation", hidden, traffic.activation);
+    add_elementwise(passes, "head_norm", hidden, traffic.norm);
+  }
   for (int token = 0; token <= form.predictions; ++token) {
     add_wide_linear(passes, "logits", sizes.tokens, sizes.padded_vocab, sizes.hidden);
     passes.forward.push_back(elementwise("loss", forward));

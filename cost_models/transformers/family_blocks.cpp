@@ -28,6 +28,8 @@ constexpr std::array known_layer_types{
     LayerType{"chunked_attention", {.window = true}},
     LayerType{"linear_attention", {.mixer = Mixer::linear}},
     LayerType{"mamba", {.mixer = Mixer::linear}},
+    LayerType{"conv", {.mixer = Mixer::linear}},
+    LayerType{"hybrid", {.mixer = Mixer::both}},
     LayerType{"moe", {.mixer = Mixer::none, .feed = Feed::experts}, true},
     LayerType{"mlp", {.mixer = Mixer::none, .feed = Feed::dense}, true},
 };
@@ -44,7 +46,7 @@ void check_half(const Keys& keys, const TransformerConfig& config,
                 const std::vector<BlockKind>& kinds) {
   if (config.linear) return;
   for (const BlockKind& kind : kinds) {
-    if (kind.mixer != Mixer::linear) continue;
+    if (!kind.scans()) continue;
     keys.refuse("layer_types",
                 "layer_types may have full_attention and sliding_attention, not linear_attention");
   }
@@ -54,9 +56,14 @@ void check_half(const Keys& keys, const TransformerConfig& config,
 void fill_blocks(const FamilyRow& row, std::int64_t every, std::vector<BlockKind>& kinds) {
   if (row.filling == Filling::none) return;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (every > 0 && (static_cast<std::int64_t>(i) + 1) % every == 0) continue;
+    const std::int64_t place = static_cast<std::int64_t>(i) + (row.but_first ? 0 : 1);
+    if (every > 0 && place % every == 0) continue;
     if (row.filling == Filling::window) kinds[i].window = true;
     if (row.filling == Filling::linear) kinds[i].mixer = Mixer::linear;
+    if (row.filling == Filling::both) kinds[i].mixer = Mixer::both;
+    if (row.filling == Filling::linear_alone) {
+      kinds[i] = {.mixer = Mixer::linear, .feed = Feed::none};
+    }
   }
 }
 
@@ -71,16 +78,51 @@ bool read_attention_list(const Keys& keys, std::vector<BlockKind>& kinds) {
   return true;
 }
 
-// Bamba: the blocks with attention among those with a state.
-bool read_attention_indices(const Keys& keys, std::vector<BlockKind>& kinds) {
-  if (!keys.has("attn_layer_indices")) return false;
-  const std::vector<std::int64_t> attention = keys.wholes("attn_layer_indices");
+// Bamba, LFM2: the blocks with attention among the others.
+bool read_attention_indices(const Keys& keys, const std::string& key,
+                            std::vector<BlockKind>& kinds) {
+  if (!keys.has(key)) return false;
+  const std::vector<std::int64_t> attention = keys.wholes(key);
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const bool attends = std::find(attention.begin(), attention.end(),
                                    static_cast<std::int64_t>(i)) != attention.end();
     kinds[i].mixer = attends ? Mixer::attention : Mixer::linear;
   }
   return true;
+}
+
+// Jamba: a block with attention every so often, from an offset on.
+void read_attention_period(const Keys& keys, std::vector<BlockKind>& kinds) {
+  const std::int64_t period = keys.whole_or("attn_layer_period", 8);
+  const std::int64_t offset = keys.whole_or("attn_layer_offset", 4, 0);
+  if (offset >= period) {
+    keys.refuse("attn_layer_offset",
+                fmt::format("attn_layer_offset must be below attn_layer_period, {}, not {}", period,
+                            offset));
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const bool attends = static_cast<std::int64_t>(i) % period == offset;
+    kinds[i].mixer = attends ? Mixer::attention : Mixer::linear;
+  }
+}
+
+// Where the row says how, without "layer_types".
+bool read_other_list(const Keys& keys, const FamilyRow& row, std::vector<BlockKind>& kinds) {
+  if (row.filling != Filling::linear) return false;
+  switch (row.linear) {
+    case LinearKind::lightning:
+      return read_attention_list(keys, kinds);
+    case LinearKind::mamba:
+      return read_attention_indices(keys, "attn_layer_indices", kinds);
+    case LinearKind::convolution:
+      return read_attention_indices(keys, "full_attn_idxs", kinds);
+    case LinearKind::selective:
+      read_attention_period(keys, kinds);
+      return true;
+    case LinearKind::delta_net:
+      return false;
+  }
+  return false;  // unreachable; g++ wants it
 }
 
 // A text for an exponent, "LLLG", or a number (EXAONE 4).
@@ -168,7 +210,10 @@ std::int64_t number_of(const Keys& keys, const NumberKeys& of, std::int64_t leas
 }
 
 bool flag_of(const Keys& keys, const FlagKey& of) {
-  return of.key.empty() ? of.fallback : keys.flag_or(std::string(of.key), of.fallback);
+  for (const std::string& key : spellings_of(of.key)) {
+    if (keys.has(key)) return keys.flag_or(key, of.fallback);
+  }
+  return of.fallback;
 }
 
 std::vector<BlockKind> kinds_of(const TransformerConfig& config) {
@@ -201,9 +246,10 @@ bool read_layer_types(const Keys& keys, std::vector<BlockKind>& kinds) {
 void read_mixers(const Keys& keys, const FamilyRow& row, TransformerConfig& config,
                  std::vector<BlockKind>& kinds) {
   const std::int64_t every = period_of(keys, row.but_every);
-  const bool listed = read_layer_types(keys, kinds) ||
-                      (row.linear == LinearKind::lightning && read_attention_list(keys, kinds)) ||
-                      (row.linear == LinearKind::mamba && read_attention_indices(keys, kinds));
+  const bool typed = read_layer_types(keys, kinds);  // the list holds, whatever the others say
+  std::vector<BlockKind> others = kinds;
+  const bool listed = read_other_list(keys, row, typed ? others : kinds) || typed;
+  if (!listed && row.type == "lfm2") return;  // all blocks have attention
   if (!listed && row.filling == Filling::linear && row.linear != LinearKind::delta_net) {
     keys.refuse("", "the key \"layer_types\" is missing, which says what each block is");
   }
@@ -223,14 +269,16 @@ void read_mixers(const Keys& keys, const FamilyRow& row, TransformerConfig& conf
 }
 
 void read_feeds(const Keys& keys, const ExpertKeys& of, std::vector<BlockKind>& kinds) {
-  if (read_feed_lists(keys, kinds)) return;
+  const bool listed = read_feed_lists(keys, kinds);  // the list holds, whatever the others say
   const std::int64_t first = number_of(keys, of.first, 0);
   const std::int64_t every = std::max<std::int64_t>(number_of(keys, of.every, 0), 1);
+  const std::int64_t at = of.at.keys.empty() ? every - 1 : number_of(keys, of.at, 0);
   const std::int64_t last = number_of(keys, of.last, -1);
   const std::vector<std::int64_t> dense = keys.wholes("mlp_only_layers");
+  if (listed) return;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const auto block = static_cast<std::int64_t>(i);
-    const bool routed = block >= first && (block + 1) % every == 0 &&
+    const bool routed = block >= first && block % every == at &&
                         (of.last.keys.empty() || last < 0 || block <= last) &&
                         std::find(dense.begin(), dense.end(), block) == dense.end();
     if (kinds[i].feed == Feed::dense && routed) kinds[i].feed = Feed::experts;

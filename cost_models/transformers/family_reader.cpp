@@ -64,14 +64,17 @@ LinearMixer read_delta_net(const Keys& keys) {
   return linear;
 }
 
-// The state of Granite and Bamba, whose mamba_d_head may be "auto".
+// The state of Granite, Bamba and Falcon-H1, whose mamba_d_head may be "auto".
 LinearMixer read_mamba(const Keys& keys, std::int64_t hidden) {
   LinearMixer linear;
   linear.kind = LinearKind::mamba;
   linear.heads = keys.whole_or("mamba_n_heads", 128);
   linear.key_heads = keys.whole_or("mamba_n_groups", 1);
   linear.key_width = keys.whole_or("mamba_d_state", 256);
-  const std::int64_t expanded = keys.whole_or("mamba_expand", 2) * hidden;
+  std::int64_t expanded = keys.whole_or("mamba_expand", 2) * hidden;
+  if (keys.type() == "falcon_h1" && !keys.is_null("mamba_d_ssm")) {
+    expanded = keys.whole_or("mamba_d_ssm", 1024);
+  }
   linear.value_width = keys.is_text("mamba_d_head")
                            ? expanded / linear.heads
                            : keys.whole_or("mamba_d_head", expanded / linear.heads);
@@ -79,7 +82,74 @@ LinearMixer read_mamba(const Keys& keys, std::int64_t hidden) {
   linear.convolution_bias = keys.flag_or("mamba_conv_bias", true);
   linear.bias = keys.flag_or("mamba_proj_bias", false);
   keys.has("mamba_chunk_size");
+  if (keys.type() == "falcon_h1") {
+    linear.norm = keys.flag_or("mamba_rms_norm", false);
+    if (keys.flag_or("projectors_bias", false) != linear.bias) {
+      keys.refuse("projectors_bias", "projectors_bias must be as mamba_proj_bias here");
+    }
+  }
   return linear;
+}
+
+// Mamba 2 alone.
+LinearMixer read_mamba2(const Keys& keys) {
+  LinearMixer linear;
+  linear.kind = LinearKind::mamba;
+  linear.heads = keys.whole_or("num_heads", 128);
+  linear.key_heads = keys.whole_or("n_groups", 8);
+  linear.key_width = keys.whole_or("state_size", 128);
+  linear.value_width = keys.whole_or("head_dim", 64);
+  linear.taps = keys.whole_or("conv_kernel", 4);
+  linear.convolution_bias = keys.flag_or("use_conv_bias", true);
+  linear.bias = keys.flag_or("use_bias", false);
+  keys.has("expand");
+  return linear;
+}
+
+// A rank that may be "auto": a sixteenth of the hidden state, rounded up.
+std::int64_t step_rank(const Keys& keys, const std::string& key, std::int64_t hidden) {
+  const std::int64_t usual = (hidden + 15) / 16;
+  return keys.is_text(key) ? usual : keys.whole_or(key, usual);
+}
+
+// Mamba 1, alone (Mamba, Falcon-Mamba) or among attention (Jamba), which name its sizes
+// differently.
+LinearMixer read_selective(const Keys& keys, std::int64_t hidden) {
+  const bool jamba = keys.type() == "jamba";
+  LinearMixer linear;
+  linear.kind = LinearKind::selective;
+  linear.heads = hidden * keys.whole_or(jamba ? "mamba_expand" : "expand", 2);
+  linear.key_heads = linear.value_width = 1;
+  linear.key_width = keys.whole_or(jamba ? "mamba_d_state" : "state_size", 16);
+  linear.taps = keys.whole_or(jamba ? "mamba_d_conv" : "conv_kernel", 4);
+  linear.convolution_bias = keys.flag_or(jamba ? "mamba_conv_bias" : "use_conv_bias", true);
+  linear.bias = keys.flag_or(jamba ? "mamba_proj_bias" : "use_bias", false);
+  linear.step_rank = step_rank(keys, jamba ? "mamba_dt_rank" : "time_step_rank", hidden);
+  linear.inner_norms = jamba;
+  return linear;
+}
+
+LinearMixer read_convolution(const Keys& keys, const TransformerConfig& config) {
+  LinearMixer linear;
+  linear.kind = LinearKind::convolution;
+  linear.heads = config.heads;
+  linear.value_width = std::max<std::int64_t>(config.hidden / config.heads, 1);
+  if (linear.heads * linear.value_width != config.hidden) {
+    keys.refuse("num_attention_heads", "hidden_size must be a multiple of num_attention_heads");
+  }
+  linear.key_heads = linear.key_width = 1;
+  linear.taps = keys.whole_or("conv_L_cache", 3);
+  linear.convolution_bias = linear.bias = keys.flag_or("conv_bias", false);
+  return linear;
+}
+
+// LFM2 takes two thirds of the width, times a factor, up to the next multiple.
+std::int64_t adjusted_ffn(const Keys& keys, std::int64_t ffn) {
+  const double factor = keys.real_or("block_ffn_dim_multiplier", 1);
+  const std::int64_t step = keys.whole_or("block_multiple_of", 256);
+  if (!keys.flag_or("block_auto_adjust_ff_dim", true)) return ffn;
+  const auto width = static_cast<std::int64_t>(factor * static_cast<double>(2 * ffn / 3));
+  return (width + step - 1) / step * step;
 }
 
 LinearMixer read_nemotron_mamba(const Keys& keys) {
@@ -101,8 +171,15 @@ void read_linear(const Keys& keys, const FamilyRow& row, TransformerConfig& conf
       config.linear = read_delta_net(keys);
       return;
     case LinearKind::mamba:
-      config.linear = row.filling == Filling::none ? read_nemotron_mamba(keys)
-                                                   : read_mamba(keys, config.hidden);
+      config.linear = row.filling == Filling::none           ? read_nemotron_mamba(keys)
+                      : row.filling == Filling::linear_alone ? read_mamba2(keys)
+                                                             : read_mamba(keys, config.hidden);
+      return;
+    case LinearKind::selective:
+      config.linear = read_selective(keys, config.hidden);
+      return;
+    case LinearKind::convolution:
+      config.linear = read_convolution(keys, config);
       return;
     case LinearKind::lightning: {
       const std::int64_t width =
@@ -131,6 +208,12 @@ void read_sizes(const Keys& keys, const FamilyRow& row, TransformerConfig& confi
   config.norm = row.norm;
   config.norms_before = row.norms_before;
   config.norms_behind = row.norms_behind;
+  config.inner_norms = row.inner_norms;
+  config.first_norm = row.first_norm;
+  config.last_norm = row.last_norm;
+  config.causal = !row.encoder;
+  config.embedding_norm = config.head_dense = row.encoder;
+  config.token_types = number_of(keys, row.token_types, 0);
   config.query_key_value_bias = flag_of(keys, row.qkv_bias);
   config.projection_bias = flag_of(keys, row.projection_bias);
   config.mlp_bias = flag_of(keys, row.mlp_bias);
@@ -175,13 +258,38 @@ void check_opt(const Keys& keys, const TransformerConfig& config) {
   }
 }
 
-void check_indexers(const Keys& keys) {
-  for (const std::string& type : keys.texts("indexer_types")) {
-    if (type == "full") continue;
-    keys.refuse("indexer_types", "indexers that blocks share are not known here");
+// GLM-5: a block without an indexer attends to the keys that the one before it took. Listed, as
+// letters, or every so manyth from an offset on.
+void read_indexers(const Keys& keys, std::vector<BlockKind>& kinds) {
+  std::vector<std::string> types = keys.texts("indexer_types");
+  if (keys.is_text("index_topk_pattern")) {
+    for (const char letter : keys.text_or("index_topk_pattern", "")) {
+      types.push_back(letter == 'F' ? "full" : letter == 'S' ? "shared" : std::string(1, letter));
+    }
   }
-  if (keys.whole_or("index_topk_freq", 1) != 1) {
-    keys.refuse("index_topk_freq", "indexers that blocks share are not known here");
+  const std::int64_t every = std::max<std::int64_t>(keys.whole_or("index_topk_freq", 1, 0), 1);
+  const std::int64_t offset = keys.whole_or("index_skip_topk_offset", 2, 0);
+  if (!types.empty() && types.size() != kinds.size()) {
+    keys.refuse("indexer_types", fmt::format("indexer_types has {} blocks, and num_hidden_layers "
+                                             "is {}",
+                                             types.size(), kinds.size()));
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::int64_t behind =
+        std::max<std::int64_t>(static_cast<std::int64_t>(i) - offset + 1, 0);
+    const std::string type = !types.empty() ? types[i] : behind % every == 0 ? "full" : "shared";
+    if (type != "full" && type != "shared") {
+      keys.refuse("indexer_types",
+                  fmt::format("indexer_types may have full and shared, not {}", type));
+    }
+    if (type == "shared" && keys.type() != "glm_moe_dsa") {
+      keys.refuse("indexer_types",
+                  fmt::format("indexers that blocks share are not known of {}", keys.type()));
+    }
+    kinds[i].indexer = type == "full";
+  }
+  if (!kinds.empty() && !kinds[0].indexer) {
+    keys.refuse("indexer_types", "the first block has no indexer, and none before it has one");
   }
 }
 
@@ -222,9 +330,9 @@ TransformerConfig read_family(const Keys& keys, const FamilyRow& row) {
     config.latent = read_latent(keys, row.indexer);
     config.head_width = config.latent->plain_width + config.latent->rotary_width;
     config.kv_heads = config.heads;
-    if (row.indexer) check_indexers(keys);
+    if (row.indexer) read_indexers(keys, kinds);
   }
-  const bool linear = row.filling == Filling::linear || halves;
+  const bool linear = halves || (row.filling != Filling::none && row.filling != Filling::window);
   if (linear) read_linear(keys, row, config);
   if (!halves) read_mixers(keys, row, config, kinds);
   if (row.experts != nullptr) {
@@ -238,11 +346,17 @@ TransformerConfig read_family(const Keys& keys, const FamilyRow& row) {
   }
   set_blocks(config, kinds);
   if (std::none_of(kinds.begin(), kinds.end(),
-                   [](const BlockKind& kind) { return kind.mixer == Mixer::linear; })) {
+                   [](const BlockKind& kind) { return kind.scans(); })) {
     config.linear.reset();
   }
   constexpr std::int64_t baichuan_13b = 40;  // blocks: its class has ALiBi, that of the 7B has not
   if (row.type == "baichuan" && config.layers == baichuan_13b) config.positions = Positions::alibi;
+  if (row.type.starts_with("lfm2") && config.experts == std::nullopt) {
+    config.ffn = adjusted_ffn(keys, config.ffn);
+  }
+  if (row.encoder && keys.text_or("position_embedding_type", "absolute") != "absolute") {
+    keys.refuse("position_embedding_type", "positions other than absolute are not known here");
+  }
   if (row.type == "granitemoehybrid" && keys.text_or("position_embedding_type", "nope") != "rope") {
     config.positions = Positions::none;
   }

@@ -2,6 +2,7 @@
 #include "cost_models/transformers/family_table.hpp"
 
 #include <array>
+#include <vector>
 
 namespace stageline {
 namespace {
@@ -48,17 +49,12 @@ constexpr ExpertKeys llama4_experts{.ffn = {"intermediate_size", needed},
                                     .every = {"interleave_moe_layer_step", 1}};
 constexpr ExpertKeys granite_experts{.ffn = {"intermediate_size", needed},
                                      .shared_ffn = {"shared_intermediate_size", 0}};
-constexpr ExpertKeys granite4_experts{.count = {"num_local_experts", 8},
-                                      .chosen = {"num_experts_per_tok", 2},
-                                      .ffn = {"intermediate_size", needed},
-                                      .shared_ffn = {"shared_intermediate_size", 1024},
-                                      .shared_alone = true};
-constexpr ExpertKeys nemotron_experts{.count = {"n_routed_experts", 8},
-                                      .chosen = {"num_experts_per_tok", 2},
-                                      .ffn = {"moe_intermediate_size", 7688},
-                                      .shared_ffn = {"moe_shared_expert_intermediate_size", 7688},
-                                      .correction = {"", true},
-                                      .groups = true};
+
+constexpr ExpertKeys glm5_experts{.count = {"n_routed_experts|num_experts", needed},
+                                  .shared = {"n_shared_experts", 1},
+                                  .first = {"first_k_dense_replace", 3},
+                                  .correction = {"", true},
+                                  .groups = true};
 
 constexpr FlagKey never{"", false};
 constexpr FlagKey always{"", true};
@@ -74,11 +70,7 @@ constexpr std::array known_rows{
               .longest = {"max_position_embeddings|model_max_length", 4096},
               .qkv_bias = never,
               .projection_bias = never},
-    FamilyRow{.type = "bamba",
-              .causal_class = "BambaForCausalLM",
-              .mlp_bias = {"mlp_bias", false},
-              .filling = Filling::linear,
-              .linear = LinearKind::mamba},
+    FamilyRow{.type = "bitnet", .causal_class = "BitNetForCausalLM", .inner_norms = true},
     FamilyRow{.type = "cohere",
               .causal_class = "CohereForCausalLM",
               .tied = {"tie_word_embeddings", true},
@@ -187,6 +179,18 @@ constexpr std::array known_rows{
               .predictions = {"num_nextn_predict_layers|num_mtp_layers", 0},
               .without_effect = "head_dim|qk_head_dim|topk_method",
               .must_be_false = "attention_bias"},
+    FamilyRow{.type = "glm_moe_dsa",
+              .causal_class = "GlmMoeDsaForCausalLM",
+              .head_width = {},
+              .qkv_bias = never,
+              .projection_bias = never,
+              .latent = true,
+              .indexer = true,
+              .experts = &glm5_experts,
+              .predictions = {"num_nextn_predict_layers|num_mtp_layers", 0},
+              .without_effect = "head_dim|qk_head_dim|topk_method|moe_layer_freq|"
+                                "indexer_rope_interleave",
+              .must_be_false = "attention_bias|mlp_bias"},
     FamilyRow{
         .type = "gpt_oss",
         .causal_class = "GptOssForCausalLM",
@@ -225,12 +229,6 @@ constexpr std::array known_rows{
     FamilyRow{.type = "granitemoeshared",
               .causal_class = "GraniteMoeSharedForCausalLM",
               .experts = &granite_experts},
-    FamilyRow{.type = "granitemoehybrid",
-              .causal_class = "GraniteMoeHybridForCausalLM",
-              .filling = Filling::linear,
-              .experts = &granite4_experts,
-              .linear = LinearKind::mamba,
-              .without_effect = "init_method|normalization_function"},
     FamilyRow{.type = "hunyuan_v1_dense",
               .causal_class = "HunYuanDenseV1ForCausalLM",
               .query_key_norm = always,
@@ -319,21 +317,6 @@ constexpr std::array known_rows{
               .mlp_bias = {"mlp_bias", false},
               .gated = false,
               .norm = NormKind::layer},
-    FamilyRow{.type = "nemotron_h",
-              .causal_class = "NemotronHForCausalLM",
-              .kv_heads = {"num_key_value_heads", 8},
-              .head_width = {"head_dim|attention_head_dim", 128},
-              .tied = never,
-              .gated = false,
-              .positions = Positions::none,
-              .experts = &nemotron_experts,
-              .linear = LinearKind::mamba,
-              .without_effect = "mamba_hidden_act|mamba_ssm_cache_dtype|mlp_hidden_act|"
-                                "rescale_prenorm_residual|residual_in_fp32|use_mamba_kernels|"
-                                "num_logits_to_keep|chunk_size|expand|moe_shared_expert_overlap|"
-                                "use_fp32_residual|is_hybrid|norm_before_gate|"
-                                "n_shared_experts|tie_word_embeddings",
-              .must_be_false = "mlp_bias"},
     FamilyRow{.type = "olmo", .causal_class = "OlmoForCausalLM", .norm = NormKind::bare},
     FamilyRow{.type = "olmo2",
               .causal_class = "Olmo2ForCausalLM",
@@ -370,6 +353,17 @@ constexpr std::array known_rows{
               .norm = NormKind::layer,
               .positions = Positions::learned,
               .without_effect = "layerdrop|init_std|prefix"},
+    FamilyRow{.type = "persimmon",
+              .causal_class = "PersimmonForCausalLM",
+              .kv_heads = {},
+              .head_width = {},
+              .longest = {"max_position_embeddings", 16384},
+              .qkv_bias = always,
+              .projection_bias = always,
+              .mlp_bias = always,
+              .query_key_norm = {"qk_layernorm", true},
+              .gated = false,
+              .norm = NormKind::layer},
     FamilyRow{.type = "phi",
               .causal_class = "PhiForCausalLM",
               .head_width = {},
@@ -448,10 +442,11 @@ constexpr std::array known_rows{
               .head_width = {},
               .qkv_bias = {"use_qkv_bias", false},
               .projection_bias = never,
+              .query_key_norm = {"qk_layernorm", false},
+              .norm_of_queries = QueryKeyNorm::each,
               .norm = NormKind::layer,
               .parallel = {"use_parallel_residual", false},
-              .one_norm = true,
-              .must_be_false = "qk_layernorm"},
+              .one_norm = true},
     FamilyRow{.type = "starcoder2",
               .causal_class = "Starcoder2ForCausalLM",
               .tied = {"tie_word_embeddings", true},
@@ -482,7 +477,15 @@ constexpr std::array known_aliases{
 
 }  // namespace
 
-std::span<const FamilyRow> family_rows() { return known_rows; }
+std::span<const FamilyRow> family_rows() {
+  static const std::vector<FamilyRow> rows = [] {
+    const std::span<const FamilyRow> first = state_and_encoder_rows();
+    std::vector<FamilyRow> all(first.begin(), first.end());
+    all.insert(all.end(), known_rows.begin(), known_rows.end());
+    return all;
+  }();
+  return rows;
+}
 
 std::span<const TypeAlias> type_aliases() { return known_aliases; }
 

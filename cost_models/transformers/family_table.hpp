@@ -24,8 +24,9 @@ struct FlagKey {
   bool fallback = false;
 };
 
-/// What all blocks have but every so manyth: nothing, a window or a linear layer.
-enum class Filling : std::uint8_t { none, window, linear };
+/// What all blocks have but every so manyth: nothing, a window, a linear layer, one beside
+/// attention, or one and no MLP (Mamba).
+enum class Filling : std::uint8_t { none, window, linear, both, linear_alone };
 
 /// Keys of experts.
 struct ExpertKeys {
@@ -37,6 +38,7 @@ struct ExpertKeys {
   NumberKeys first{};       // blocks without experts at the start
   NumberKeys last{};        // index of the last block with experts; -1: of the last
   NumberKeys every{{}, 1};  // block i has experts where this divides i + 1
+  NumberKeys at{};          // or where i over it leaves this remainder (Jamba)
   FlagKey correction{};
   bool shared_gate = false;
   bool groups = false;        // n_group, topk_group
@@ -70,6 +72,11 @@ struct FamilyRow {
   NormKind norm = NormKind::rms;
   bool norms_before = true;
   bool norms_behind = false;
+  bool inner_norms = false;
+  bool first_norm = true;
+  bool encoder = false;  // tokens attend to all; a norm behind the embedding; a product in the head
+  bool last_norm = true;
+  NumberKeys token_types{};
   FlagKey parallel{};     // attention and MLP side by side
   bool one_norm = false;  // of both, where they are
   Positions positions = Positions::rotary;
@@ -78,6 +85,7 @@ struct FamilyRow {
   NumberKeys window{};  // 0: none
   Filling filling = Filling::none;
   NumberKeys but_every{{}, 0};  // block i is filled where this does not divide i + 1; 0: all are
+  bool but_first = false;       // where it does not divide i (ModernBERT)
   bool rotary_in_windows_alone = false;
   NumberKeys rotary_but_every{{}, 0};  // as `but_every`, beside the list no_rope_layers
   bool chunked = false;
@@ -91,6 +99,15 @@ struct FamilyRow {
 };
 
 std::span<const FamilyRow> family_rows();
+/// Part of these: models with layers of constant state, and encoders (family_states.cpp).
+std::span<const FamilyRow> state_and_encoder_rows();
+
+/// A type that is refused, since its form is known and has parts that are not modelled.
+struct RefusedType {
+  std::string_view type;
+  std::string_view why;  // "its blocks …"
+};
+std::span<const RefusedType> refused_types();
 
 /// A type whose keys are those of another, "kimi_k2".
 struct TypeAlias {

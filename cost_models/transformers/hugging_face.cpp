@@ -31,6 +31,10 @@ std::string class_without_head(const Keys& keys) {
   const std::string& name = classes.front();
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   if (has("ForCausalLM") || has("LMHead")) return "";
+  if (has("ForMaskedLM")) {
+    const FamilyRow* const row = find_family_row(keys.type());
+    if (row != nullptr && row->encoder) return "";
+  }
   if (has("ForConditionalGeneration") && keys.holds("vision_config")) return "";
   if (has("For") || has("Heads")) {
     keys.refuse("architectures",
@@ -88,6 +92,11 @@ std::string known_type(const Keys& keys) {
   if (is_type(type)) return type;
   for (const TypeAlias& alias : type_aliases()) {
     if (alias.type == type) return std::string(alias.as);
+  }
+  for (const RefusedType& refused : refused_types()) {
+    if (refused.type != type) continue;
+    keys.refuse("model_type",
+                fmt::format("model_type \"{}\" is not priced: {}", type, refused.why));
   }
   const std::vector<std::string> classes = keys.texts("architectures");
   if (!classes.empty()) {

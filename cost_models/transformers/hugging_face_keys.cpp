@@ -301,6 +301,17 @@ std::int64_t HuggingFaceKeys::whole_or(const std::string& key, std::int64_t fall
   return number;
 }
 
+double HuggingFaceKeys::real_or(const std::string& key, double fallback) const {
+  if (!has(key)) return fallback;
+  const Json& value = *document_->find(key);
+  const double number = value.is_number() ? value.get<double>() : 0;
+  if (number <= 0 || number > static_cast<double>(most_of_any_key)) {
+    refuse(key, fmt::format("{} must be a number above 0, at most {}, not {}", key, most_of_any_key,
+                            shown(value)));
+  }
+  return number;
+}
+
 bool HuggingFaceKeys::flag_or(const std::string& key, bool fallback) const {
   if (!has(key)) return fallback;
   const Json& value = *document_->find(key);
@@ -337,6 +348,26 @@ std::vector<std::int64_t> HuggingFaceKeys::wholes(const std::string& key) const 
     refuse(key, fmt::format("{} must be a list of whole numbers, not {}", key, shown(value)));
   }
   return value.get<std::vector<std::int64_t>>();
+}
+
+std::vector<HuggingFaceKeys::Repeated> HuggingFaceKeys::repeated_texts(
+    const std::string& key) const {
+  std::vector<Repeated> items;
+  if (!has(key)) return items;
+  const Json& value = *document_->find(key);
+  const auto is_text = [](const Json& item) { return item.is_string(); };
+  const auto is_one = [&](const Json& item) {
+    return item.is_array() && item.size() == 2 && item[0].is_array() &&
+           std::all_of(item[0].begin(), item[0].end(), is_text) && item[1].is_number_unsigned();
+  };
+  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_one)) {
+    refuse(key, fmt::format("{} must be a list of [[texts], times], not {}", key, shown(value)));
+  }
+  for (const Json& item : value) {
+    items.push_back({item[0].get<std::vector<std::string>>(),
+                     std::min(item[1].get<std::int64_t>(), most_of_any_key)});
+  }
+  return items;
 }
 
 std::int64_t HuggingFaceKeys::inner_whole(const std::string& key, const std::string& inner) const {

@@ -47,10 +47,17 @@ class HuggingFaceKeys {
   std::int64_t whole(const std::string& key) const;  // at least 1; throws where it is missing
   std::int64_t whole_or(const std::string& key, std::int64_t fallback,
                         std::int64_t least = 1) const;
+  double real_or(const std::string& key, double fallback) const;  // above 0
   bool flag_or(const std::string& key, bool fallback) const;
   std::string text_or(const std::string& key, const std::string& fallback) const;
   std::vector<std::string> texts(const std::string& key) const;    // of a list
   std::vector<std::int64_t> wholes(const std::string& key) const;  // of a list
+  struct Repeated {
+    std::vector<std::string> texts;
+    std::int64_t times = 0;
+  };
+  /// [[["global", "local"], 12], …], of GPT-Neo.
+  std::vector<Repeated> repeated_texts(const std::string& key) const;
   /// A whole number in the object at `key`; 0 where either is missing.
   std::int64_t inner_whole(const std::string& key, const std::string& inner) const;
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost_models/transformers/family_reader.hpp"
+#include "cost_models/transformers/older_readers.hpp"
 #include "cost_models/transformers/usual_sequence.hpp"
 #include "sim/base/index.hpp"
 
@@ -373,7 +374,7 @@ TransformerConfig read_gpt_bigcode(const Keys& keys) {
   return config;
 }
 
-constexpr std::array<Reader, 15> readers = {{
+constexpr std::array<Reader, 18> readers = {{
     {"falcon", "FalconForCausalLM", read_falcon},
     {"gpt_bigcode", "GPTBigCodeForCausalLM", read_gpt_bigcode},
     {"gpt2", "GPT2LMHeadModel", read_gpt2},
@@ -389,6 +390,9 @@ constexpr std::array<Reader, 15> readers = {{
     {"deepseek_v3", "DeepseekV3ForCausalLM", read_deepseek},
     {"gemma2", "Gemma2ForCausalLM", read_gemma2},
     {"bloom", "BloomForCausalLM", read_bloom},
+    {"dbrx", "DbrxForCausalLM", read_dbrx},
+    {"gpt_neo", "GPTNeoForCausalLM", read_gpt_neo},
+    {"mpt", "MptForCausalLM", read_mpt},
 }};
 
 }  // namespace

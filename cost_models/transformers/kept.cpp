@@ -73,8 +73,8 @@ void hold_end(HeldTensors& held, const TransformerConfig& config, const Language
   if (form.dropout) held.kept += mask_bytes * sizes.norm_elements();
 }
 
-void hold_latent_products(HeldTensors& held, const LatentAttention& latent,
-                          const RankSizes& sizes) {
+void hold_latent_products(HeldTensors& held, const LatentAttention& latent, const RankSizes& sizes,
+                          bool indexer) {
   const double query_rank = real(latent.query_rank);
   const double key_value_rank = real(latent.key_value_rank);
   const double own = latent_tokens(sizes);
@@ -87,7 +87,7 @@ void hold_latent_products(HeldTensors& held, const LatentAttention& latent,
   held.product_writes(own * (key_value_rank + real(latent.rotary_width)));
   held.product_writes(sizes.tokens * sizes.queries());
   held.product_writes(sizes.tokens * sizes.heads * (real(latent.plain_width) + sizes.value_width));
-  if (latent.index_heads == 0) return;
+  if (latent.index_heads == 0 || !indexer) return;
   const double index = real(latent.index_heads) * (real(latent.index_width) + 1);
   held.keep(sizes.tokens * (index + real(latent.index_width)));
   held.product_writes(sizes.tokens * (index + real(latent.index_width)));
@@ -104,24 +104,26 @@ void hold_start(HeldTensors& held, const TransformerConfig& config, const RankSi
 
 // What the first product makes, what is convolved, the scan's output, states between chunks, and
 // what the last product reads.
-void hold_linear(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
-                 const RankSizes& sizes) {
+void hold_linear(HeldTensors& held, const TransformerConfig& config, const RankSizes& sizes) {
   const RankLinear rank = rank_linear(*config.linear, sizes);
-  hold_start(held, config, sizes);
   held.product_writes(sizes.tokens * rank.columns);
   held.keep(sizes.tokens * (rank.columns + rank.convolved + rank.values));
   held.kept += single_bytes * sizes.tokens * rank.states;
+  if (config.linear->kind == LinearKind::selective) {
+    const double steps = sizes.tokens * real(config.linear->step_rank);
+    held.keep_for_product(steps);
+    held.keep(sizes.tokens * (rank.values + 2 * real(config.linear->key_width)));
+    held.product_writes(steps + sizes.tokens * (rank.values + 2 * real(config.linear->key_width)));
+  }
   held.keep_for_product(sizes.tokens * rank.values);
   held.product_writes(sizes.whole_elements());
-  hold_end(held, config, form, sizes);
 }
 
 void hold_attention(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
-                    const RankSizes& sizes) {
+                    const RankSizes& sizes, bool indexer) {
   const double queries_and_keys = sizes.tokens * (sizes.queries() + sizes.keys());
-  hold_start(held, config, sizes);
   if (config.latent) {
-    hold_latent_products(held, *config.latent, sizes);
+    hold_latent_products(held, *config.latent, sizes, indexer);
   } else {
     if (config.query_key_norm != QueryKeyNorm::none) held.keep(queries_and_keys);
     if (config.attention_gate) {
@@ -142,9 +144,9 @@ void hold_attention(HeldTensors& held, const TransformerConfig& config, const La
   if (held.quantized() && form.attention != AttentionKernel::plain) {
     held.keep(sizes.tokens * sizes.attended());
   }
+  if (config.inner_norms) held.keep(sizes.tokens * sizes.attended());
   held.keep_for_product(sizes.tokens * sizes.attended());
   held.product_writes(sizes.whole_elements());
-  hold_end(held, config, form, sizes);
 }
 
 // An MLP on rows that another layer keeps.
@@ -187,8 +189,10 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
   const RankSizes sizes = rank_sizes(config, form);
   HeldTensors held{.element_bytes = sizes.element_bytes, .product_bytes = sizes.product_bytes};
   const BlockKind kind = config.kind(block);
-  if (kind.mixer == Mixer::attention) hold_attention(held, config, form, sizes);
-  if (kind.mixer == Mixer::linear) hold_linear(held, config, form, sizes);
+  if (kind.mixer != Mixer::none) hold_start(held, config, sizes);
+  if (kind.attends()) hold_attention(held, config, form, sizes, kind.indexer);
+  if (kind.scans()) hold_linear(held, config, sizes);
+  if (kind.mixer != Mixer::none) hold_end(held, config, form, sizes);
   if (kind.feed == Feed::none) return split(held);
   const bool experts = kind.feed == Feed::experts;
   if (experts && held.quantized()) {
@@ -205,6 +209,7 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
     hold_experts(held, config, form, sizes);
   } else {
     hold_mlp(held, config.gated, sizes.tokens, sizes.ffn, sizes.hidden);
+    if (config.inner_norms) held.keep(sizes.tokens * sizes.ffn);
   }
   hold_end(held, config, form, sizes);
   return split(held);
@@ -227,6 +232,11 @@ KeptBytes kept_by_head(const TransformerConfig& config, const LanguageForm& form
   const double logits = sizes.tokens * sizes.padded_vocab;
   HeldTensors held{.element_bytes = sizes.element_bytes, .product_bytes = sizes.element_bytes};
   hold_norm(held, sizes.norm_elements());
+  if (config.head_dense) {
+    hold_norm(held, sizes.norm_elements());
+    held.keep(sizes.norm_elements());
+    held.product_writes(sizes.norm_elements());
+  }
   held.keep_for_product(form.predictions * sizes.norm_elements());
   const double each = form.fused_loss ? sizes.element_bytes : single_bytes;
   held.kept += (1 + form.predictions) * each * logits;

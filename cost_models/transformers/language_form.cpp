@@ -59,7 +59,7 @@ void check_sparse_form(const TransformerConfig& config, const LanguageForm& form
 }  // namespace
 
 bool has_linear_blocks(const TransformerConfig& config) {
-  return has_blocks(config, [](const BlockKind& kind) { return kind.mixer == Mixer::linear; });
+  return has_blocks(config, [](const BlockKind& kind) { return kind.scans(); });
 }
 
 void check_form(const TransformerConfig& config, const LanguageForm& form) {
@@ -71,8 +71,9 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
         fmt::format("{}: batch must be from 1 to {}, and seq at least 1, not {} and {}",
                     config.name, std::numeric_limits<int>::max(), form.batch, form.seq));
   }
-  check_multiple(config, "heads", config.heads, "tp", tensor);
-  if (!config.latent && tensor % config.kv_heads != 0) {
+  const bool attends = has_blocks(config, [](const BlockKind& kind) { return kind.attends(); });
+  if (attends) check_multiple(config, "heads", config.heads, "tp", tensor);
+  if (attends && !config.latent && tensor % config.kv_heads != 0) {
     check_multiple(config, "kv_heads", config.kv_heads, "tp (or tp one of kv_heads)", tensor);
   }
   const bool dense =
@@ -99,6 +100,12 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
         config.name, form.sharding.expert_tensor, tensor));
   }
   check_multiple(config, "seq", form.seq, "cp", context);
+  if (!config.causal && form.slices > 1) {
+    throw UsageError(fmt::format(
+        "{}: its tokens attend to those behind them, so that {} slices of a sequence cannot be "
+        "computed one behind the other; leave --slices at 1",
+        config.name, form.slices));
+  }
   // Each rank has a piece of the sequence from either end (Megatron-LM refuses others, too).
   if (context > 1 && form.attention != AttentionKernel::plain) {
     check_multiple(config, "seq", form.seq, "2·cp, two pieces a rank", 2 * context);

@@ -284,11 +284,11 @@ double attention_gradients(const LanguagePricing& pricing, const RankSizes& size
 
 // In a linear layer those of what its first product and the convolution make, and of its output.
 double mixer_gradients(const LanguagePricing& pricing, const RankSizes& sizes, std::int64_t block) {
-  const Mixer mixer = pricing.config.kind(block).mixer;
-  if (mixer == Mixer::none) return 0;
-  if (mixer == Mixer::attention) return attention_gradients(pricing, sizes);
+  const BlockKind kind = pricing.config.kind(block);
+  const double attention = kind.attends() ? attention_gradients(pricing, sizes) : 0;
+  if (!kind.scans()) return attention;
   const RankLinear rank = rank_linear(*pricing.config.linear, sizes);
-  return sizes.bytes(sizes.tokens * (rank.columns + rank.convolved + rank.values));
+  return attention + sizes.bytes(sizes.tokens * (rank.columns + rank.convolved + rank.values));
 }
 
 // FLOPs of a rank as the literature counts them.
@@ -379,7 +379,7 @@ Layer block_layer(const LanguagePricing& given, std::int64_t block) {
   layer.output = bytes(rows);
   const RankSizes sizes = rank_sizes(config, pricing.form);
   // Attention's or the MLP's output before it is added, or what attention reads.
-  const bool attends = config.kind(block).mixer == Mixer::attention;
+  const bool attends = config.kind(block).attends();
   layer.forward_workspace = bytes(std::max(rows, attends ? gathered_keys(pricing, sizes) : 0.0));
   set_backward_workspace(layer, bytes(std::max(mlp_gradients(pricing, block),
                                                mixer_gradients(pricing, sizes, block))));

@@ -249,6 +249,16 @@ void add_kind_notes(std::vector<std::string>& notes, const TransformerConfig& co
         "values and writes its output once, and a state in fp32 a chunk of tokens; their products "
         "are exact");
   }
+  if (config.linear && config.linear->kind == LinearKind::selective) {
+    notes.emplace_back(
+        "of the layers of Mamba 1 among tp ranks the sum that makes steps, B and C is left out: "
+        "a few hundred numbers a token");
+  }
+  if (!config.causal) {
+    notes.emplace_back(
+        "an encoder: tokens attend to those behind them, too, and the loss is of all tokens' "
+        "logits, as transformers computes it; one of the masked tokens alone takes fewer");
+  }
   if (config.latent && config.latent->index_heads > 0) {
     notes.push_back(fmt::format(
         "attention is sparse: an indexer scores all keys, and a token attends to {} of them; that "
@@ -270,7 +280,7 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing, const DeviceKi
         "vocabulary",
         pricing.config.headless));
   }
-  add_kind_notes(notes, pricing.config);
+  add_kind_notes(notes, pricing.published);
   if (form.predictions > 0) {
     notes.push_back(fmt::format(
         "mtp is {}: behind the blocks {} ({:.3g} billion parameters), and the head computes logits "

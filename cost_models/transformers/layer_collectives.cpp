@@ -168,13 +168,12 @@ std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
   std::vector<LayerCollective> list;
   const BlockKind kind = config.kind(block);
   const bool joint = config.parallel_residual && kind.feed == Feed::dense;
-  const double before =
-      kind.mixer == Mixer::attention ? gathered_width(config) : real(config.hidden);
+  const double before = kind.attends() ? gathered_width(config) : real(config.hidden);
   if (kind.mixer != Mixer::none) {
     add_around(list, sizes, sizes.tokens * before, joint ? 0 : sizes.whole_elements(),
                form.tp_overlap);
   }
-  if (kind.mixer == Mixer::attention) add_context(list, sizes, form.context_exchange);
+  if (kind.attends()) add_context(list, sizes, form.context_exchange);
   if (kind.feed == Feed::experts) {
     add_experts_exchange(list, config, form, sizes);
   } else if (kind.feed == Feed::dense) {

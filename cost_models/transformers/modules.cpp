@@ -118,7 +118,7 @@ std::vector<BlockModule> block_modules(const TransformerConfig& config, const La
   const RankSizes sizes = rank_sizes(config, form);
   const KeptBytes kept = kept_by_block(config, form, block);
   const BlockKind kind = config.kind(block);
-  const bool attends = kind.mixer == Mixer::attention;
+  const bool attends = kind.attends();
   std::vector<BlockModule> modules;
   if (attends) modules.push_back(core_attention(config, form, block, sizes, kept));
   if (config.norms_before) {

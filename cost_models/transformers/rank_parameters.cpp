@@ -7,14 +7,15 @@ namespace {
 std::int64_t part(std::int64_t whole, std::int64_t ranks) { return (whole + ranks - 1) / ranks; }
 
 // Those of attention that every tensor-parallel rank has.
-std::int64_t replicated_attention(const TransformerConfig& config) {
+std::int64_t replicated_attention(const TransformerConfig& config, const BlockKind& kind) {
   const std::int64_t h = config.hidden;
   std::int64_t sum = config.projection_bias ? h : 0;
   if (config.latent) {
     const LatentAttention& latent = *config.latent;
     sum += h * (latent.query_rank + latent.key_value_rank + latent.rotary_width);
     if (latent.query_rank > 0) sum += norm_parameters(config, latent.query_rank);
-    if (latent.index_heads > 0) {  // no rank divides the indexer: its sum is over all its heads
+    if (latent.index_heads > 0 &&
+        kind.indexer) {  // no rank divides the indexer: its sum is over all its heads
       sum += latent.index_heads * latent.index_width * latent.query_rank +
              h * (latent.index_width + latent.index_heads) + 2 * latent.index_width;
     }
@@ -25,7 +26,8 @@ std::int64_t replicated_attention(const TransformerConfig& config) {
 }
 
 std::int64_t replicated_linear(const TransformerConfig& config, const LinearMixer& linear) {
-  const std::int64_t norm = linear.kind == LinearKind::delta_net ? linear.value_width : 0;
+  std::int64_t norm = linear.kind == LinearKind::delta_net ? linear.value_width : 0;
+  if (linear.inner_norms) norm += linear.step_rank + 2 * linear.key_width;
   return norm + (linear.bias ? config.hidden : 0);
 }
 
@@ -34,8 +36,8 @@ std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
   const std::int64_t h = config.hidden;
   const BlockKind kind = config.kind(block);
   std::int64_t sum = block_norms(config, block) * norm_parameters(config, h);
-  if (kind.mixer == Mixer::attention) sum += replicated_attention(config);
-  if (kind.mixer == Mixer::linear) sum += replicated_linear(config, *config.linear);
+  if (kind.attends()) sum += replicated_attention(config, kind);
+  if (kind.scans()) sum += replicated_linear(config, *config.linear);
   if (kind.feed == Feed::none) return sum;
   if (kind.feed == Feed::dense) return sum + (config.mlp_bias ? h : 0);
   const Experts& experts = *config.experts;
@@ -47,7 +49,7 @@ std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
 // The parameters of keys and values beyond a rank's part, where several ranks repeat their heads.
 std::int64_t repeated(const TransformerConfig& config, std::int64_t block, std::int64_t tensor) {
   if (config.latent || tensor <= config.kv_heads) return 0;
-  if (config.kind(block).mixer != Mixer::attention) return 0;
+  if (!config.kind(block).attends()) return 0;
   const std::int64_t of_a_head =
       2 * config.head_width * (config.hidden + (config.query_key_value_bias ? 1 : 0));
   return of_a_head - part(of_a_head * config.kv_heads, tensor);
@@ -75,12 +77,13 @@ RankParameters parameters_of_block(const TransformerConfig& config, const Shardi
 std::int64_t parameters_of_embedding(const TransformerConfig& config, const Sharding& sharding) {
   std::int64_t sum = part(config.vocab, sharding.tensor) * config.hidden;
   if (config.positions == Positions::learned) sum += config.places * config.hidden;
+  sum += config.token_types * config.hidden;
   return sum + (config.embedding_norm ? norm_parameters(config, config.hidden) : 0);
 }
 
 std::int64_t parameters_of_head(const TransformerConfig& config, const Sharding& sharding) {
   return part(config.vocab, sharding.tensor) * (config.hidden + (config.head_bias ? 1 : 0)) +
-         parameters_of_last_norm(config);
+         head_extras(config);
 }
 
 std::int64_t parameters_of_last_norm(const TransformerConfig& config) {

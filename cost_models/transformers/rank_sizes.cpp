@@ -95,6 +95,13 @@ RankLinear rank_linear(const LinearMixer& linear, const RankSizes& sizes) {
   const double a_head = real(linear.heads) / sizes.tensor;
   rank.read = (2 * real(linear.keys()) + real(linear.values())) / sizes.tensor + 2 * a_head;
   const double chunk = linear.kind == LinearKind::delta_net ? delta_chunk : scan_chunk;
+  if (linear.kind == LinearKind::selective) {  // steps, values, and B and C, which all ranks have
+    rank.read = 2 * rank.values + 2 * real(linear.key_width);
+  }
+  if (linear.kind == LinearKind::convolution) {
+    rank.read = 2 * rank.values;  // two gates, each a product with what is there
+    return rank;
+  }
   rank.states = rank.values * real(linear.key_width) / chunk;
   return rank;
 }

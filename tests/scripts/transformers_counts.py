@@ -10,23 +10,25 @@ import pathlib
 import sys
 
 FILE = pathlib.Path(__file__).parents[1] / "cost_models/transformers/families.json"
-CORRECTION = "correction_bias"  # a buffer, which published files hold as a weight
+CORRECTIONS = ("correction_bias", "expert_bias")  # buffers, which published files hold as weights
+MASKED = ("bert", "modernbert", "roberta")  # counted with the head of masked tokens
 WITHOUT_CORRECTION = "minimax_m2"  # where the file does not say use_routing_bias
 
 
 def counted(config):
     """All parameters, each once, and the router's corrections."""
     import torch
-    from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+    from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM
 
     keys = {key: value for key, value in config.items() if key != "model_type"}
     ids = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
+    kind = AutoModelForMaskedLM if config["model_type"] in MASKED else AutoModelForCausalLM
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(CONFIG_MAPPING[config["model_type"]](**keys, **ids))
+        model = kind.from_config(CONFIG_MAPPING[config["model_type"]](**keys, **ids))
     model.tie_weights()
     total = sum(weights.numel() for weights in {id(w): w for w in model.parameters()}.values())
     if config["model_type"] != WITHOUT_CORRECTION:
-        total += sum(b.numel() for name, b in model.named_buffers() if name.endswith(CORRECTION))
+        total += sum(b.numel() for name, b in model.named_buffers() if name.endswith(CORRECTIONS))
     return total
 
 

@@ -387,11 +387,11 @@ TEST_CASE("what is not a config.json of a known model is refused in one sentence
         "a/config.json: the key \"model_type\" is missing, which says how the others are read");
   CHECK(refusal(R"({"model_type": 3})") ==
         "a/config.json at /model_type: model_type must be a text, not 3");
-  CHECK(refusal(R"({"model_type": "gemma3n"})")
-            .starts_with("a/config.json at /model_type: model_type \"gemma3n\" is not known (there "
+  CHECK(refusal(R"({"model_type": "gemma9"})")
+            .starts_with("a/config.json at /model_type: model_type \"gemma9\" is not known (there "
                          "are "));
   // Another architecture is no suggestion, another spelling is one.
-  for (const std::string type : {"gemma4", "gemma3n_text", "qwen4", "deepseek_v4", "llama5"}) {
+  for (const std::string type : {"gemma9_text", "gemma3n9", "qwen4", "deepseek_v9", "llama5"}) {
     CHECK(refusal("{\"model_type\": \"" + type + "\"}").ends_with("starcoder2)"));
   }
   CHECK(refusal(R"({"model_type": "DeepSeek-V3"})").ends_with("(did you mean \"deepseek_v3\"?)"));

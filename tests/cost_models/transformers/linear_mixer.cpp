@@ -203,5 +203,83 @@ TEST_CASE("blocks are stated as shortly as they can be") {
   CHECK(config.pattern.empty());
 }
 
+// Sizes with blocks of one kind.
+TransformerConfig blocks_of(const BlockKind& kind, const LinearMixer& linear) {
+  TransformerConfig config;
+  config.name = "made";
+  config.layers = 2;
+  config.hidden = 256;
+  config.heads = config.kv_heads = 4;
+  config.head_width = 64;
+  config.ffn = 512;
+  config.vocab = 1000;
+  config.linear = linear;
+  set_blocks(config, {kind, kind});
+  return config;
+}
+
+TEST_CASE("Mamba 1 has four products and a scan; a short convolution has no scan") {
+  const LinearMixer selective{.kind = LinearKind::selective,
+                              .heads = 512,
+                              .key_heads = 1,
+                              .key_width = 16,
+                              .value_width = 1,
+                              .taps = 4,
+                              .step_rank = 16};
+  const TransformerConfig mamba =
+      blocks_of({.mixer = Mixer::linear, .feed = Feed::none}, selective);
+  const LayerKernels passes = block_kernels(mamba, form_of(), 0);
+  CHECK(names(passes.forward) == std::vector<std::string>{"attention_norm", "linear_in",
+                                                          "convolution", "linear_select",
+                                                          "linear_step", "scan", "linear_norm",
+                                                          "linear_out", "attention_add"});
+  const double weights = 256 * 3 * 512 + 512 * (16 + 2 * 16) + 16 * 512;
+  CHECK(products_of(passes.forward) == doctest::Approx(2 * seq * weights));
+  const LinearMixer convolution{.kind = LinearKind::convolution,
+                                .heads = 4,
+                                .key_heads = 1,
+                                .key_width = 1,
+                                .value_width = 64,
+                                .taps = 3};
+  const TransformerConfig lfm =
+      blocks_of({.mixer = Mixer::linear, .feed = Feed::none}, convolution);
+  CHECK(names(block_kernels(lfm, form_of(), 0).forward) ==
+        std::vector<std::string>{"attention_norm", "linear_in", "convolution", "linear_gates",
+                                 "linear_out", "attention_add"});
+  CHECK(parameters_of_block(lfm, {}, 0).all == block_parameters(lfm, 0));
+  CHECK(parameters_of_block(mamba, {}, 0).all == block_parameters(mamba, 0));
+}
+
+TEST_CASE("attention beside a linear layer has the work of both, under one norm") {
+  const LinearMixer linear{.kind = LinearKind::mamba,
+                           .heads = 8,
+                           .key_heads = 1,
+                           .key_width = 32,
+                           .value_width = 64,
+                           .taps = 4};
+  const auto sum = [&](Mixer mixer) {
+    const TransformerConfig config = blocks_of({.mixer = mixer, .feed = Feed::none}, linear);
+    return products_of(block_kernels(config, form_of(), 0).forward);
+  };
+  CHECK(sum(Mixer::both) == doctest::Approx(sum(Mixer::attention) + sum(Mixer::linear)));
+  const TransformerConfig both = blocks_of({.mixer = Mixer::both, .feed = Feed::none}, linear);
+  const std::vector<std::string> list = names(block_kernels(both, form_of(), 0).forward);
+  CHECK(std::count(list.begin(), list.end(), "attention_norm") == 1);
+  CHECK(std::count(list.begin(), list.end(), "attention_add") == 1);
+  CHECK(parameters_of_block(both, {}, 0).all == block_parameters(both, 0));
+}
+
+TEST_CASE("an encoder's attention has twice the pairs of a causal one") {
+  TransformerConfig config = blocks_of({}, {});
+  config.linear.reset();
+  const double causal = flops_of(block_kernels(config, form_of(), 0).forward, "attention");
+  config.causal = false;
+  const double all = flops_of(block_kernels(config, form_of(), 0).forward, "attention");
+  CHECK(all == doctest::Approx(2 * causal));
+  LanguageForm sliced = form_of();
+  sliced.slices = 2;
+  CHECK_THROWS_AS(check_form(config, sliced), UsageError);
+}
+
 }  // namespace
 }  // namespace stageline::linear_mixer_tests

@@ -58,12 +58,14 @@ Json counted_of(std::string_view type) {
   return {};
 }
 
-// A letter a block: F attention, W with a window, L linear, _ none; e experts, d dense, _ none.
+// A letter a block: F attention, W with a window, L linear, B both, _ none; e experts, d dense, _
+// none.
 std::string letters(const TransformerConfig& config) {
   std::string text;
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const BlockKind kind = config.kind(i);
     text += kind.mixer == Mixer::linear ? 'L'
+            : kind.mixer == Mixer::both ? 'B'
             : kind.mixer == Mixer::none ? '_'
             : kind.window               ? 'W'
                                         : 'F';
@@ -269,6 +271,76 @@ TEST_CASE("a named model is what its config.json says") {
   config.seq = named.seq;
   CHECK(config == named);
   CHECK(active_parameters(named) == 3'874'929'408);
+}
+
+TEST_CASE("blocks of states, of both kinds and of windows are where the file says") {
+  CHECK(letters(read(counted_of("falcon_h1"))) == "BdBdBd");
+  CHECK(letters(read(counted_of("mamba"))) == "L_L_L_");
+  CHECK(letters(read(counted_of("mamba2"))) == "L_L_L_");
+  CHECK(letters(read(counted_of("jamba"))) == "LdLeFdLeLdLeFdLe");
+  CHECK(letters(read(counted_of("lfm2"))) == "LdLdFdLdFd");
+  CHECK(letters(read(counted_of("lfm2_moe"))) == "LdFeLeLe");
+  CHECK(letters(read(counted_of("gpt_neo"))) == "FdWdFdWd");
+  CHECK(letters(read(counted_of("modernbert"))) == "FdWdWdFd");
+  CHECK(letters(read(counted_of("dbrx"))) == "FeFeFe");
+}
+
+TEST_CASE("blocks of GLM-5 share indexers as the file says") {
+  Json json = counted_of("glm_moe_dsa");
+  const auto indexers = [](const TransformerConfig& config) {
+    std::string text;
+    for (std::int64_t i = 0; i < config.layers; ++i) text += config.kind(i).indexer ? 'F' : 'S';
+    return text;
+  };
+  CHECK(indexers(read(json)) == "FFSFSF");
+  json["index_topk_pattern"] = "FSSFSS";
+  CHECK(indexers(read(json)) == "FSSFSS");
+  json.erase("index_topk_pattern");
+  json.erase("index_topk_freq");
+  CHECK(indexers(read(json)) == "FFFFFF");
+  json["indexer_types"] = {"shared", "full", "full", "full", "full", "full"};
+  CHECK(refusal(json.dump()).find("the first block has no indexer") != std::string::npos);
+}
+
+TEST_CASE("an encoder's tokens attend to all, and its class may be of masked tokens") {
+  Json json = counted_of("bert");
+  CHECK_FALSE(read(json).causal);
+  json["architectures"] = {"BertForMaskedLM"};
+  CHECK(read(json).headless.empty());
+  json["architectures"] = {"BertForPreTraining"};
+  CHECK_FALSE(refusal(json.dump()).empty());
+  json.erase("architectures");
+  json["position_embedding_type"] = "relative_key";
+  CHECK_FALSE(refusal(json.dump()).empty());
+  json.erase("position_embedding_type");
+  json["is_decoder"] = true;
+  CHECK_FALSE(refusal(json.dump()).empty());
+}
+
+TEST_CASE("published totals: DBRX and MPT 7B") {
+  const Json dbrx = Json::parse(R"({"model_type": "dbrx", "d_model": 6144, "n_heads": 48,
+    "n_layers": 40, "max_seq_len": 32768, "vocab_size": 100352,
+    "attn_config": {"clip_qkv": 8, "kv_n_heads": 8, "model_type": "", "rope_theta": 500000},
+    "ffn_config": {"ffn_hidden_size": 10752, "moe_loss_weight": 0.05, "model_type": "",
+                   "moe_num_experts": 16, "moe_top_k": 4}})");
+  CHECK(parameters(read(dbrx)) == 131'596'523'520);
+  const Json mpt = Json::parse(R"({"model_type": "mpt", "d_model": 4096, "n_heads": 32,
+    "n_layers": 32, "max_seq_len": 2048, "vocab_size": 50432, "expansion_ratio": 4,
+    "no_bias": true, "verbose": 0, "init_config": {"name": "kaiming_normal_"},
+    "attn_config": {"alibi": true, "attn_impl": "torch", "attn_type": "multihead_attention"}})");
+  CHECK(parameters(read(mpt)) == 6'649'286'656);
+  Json other = mpt;
+  other["attn_config"]["qk_ln"] = true;
+  CHECK(refusal(other.dump()).find("qk_ln") != std::string::npos);
+}
+
+TEST_CASE("a type with parts that are not modelled is refused by what they are") {
+  CHECK(refusal(R"({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]})")
+            .find("an encoder and a decoder") != std::string::npos);
+  for (const char* const type : {"gemma3n", "gemma4", "deepseek_v4", "qwen4_exp", "zamba2"}) {
+    const std::string message = refusal(Json{{"model_type", type}}.dump());
+    CHECK(message.find("is not priced: ") != std::string::npos);
+  }
 }
 
 }  // namespace
