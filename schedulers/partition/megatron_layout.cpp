@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "schedulers/partition/layout_list.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/numbers.hpp"
 
@@ -82,6 +83,7 @@ std::string trimmed_layout(std::string_view text) {
 
 bool looks_like_megatron(std::string_view text) {
   const std::string layout = trimmed_layout(text);
+  if (is_layout_list(layout)) return true;
   const bool letters = layout.find_first_not_of("EtmL|,()*0123456789") == std::string::npos;
   // A cut as it is printed, "0-5 | 6-11".
   if (layout.find_first_not_of("0123456789-| ") == std::string::npos) return false;
@@ -91,7 +93,8 @@ bool looks_like_megatron(std::string_view text) {
 std::vector<std::string> parse_megatron(std::string_view text) {
   const std::string layout = trimmed_layout(text);
   Expansion expansion(layout);
-  const std::string letters = expansion.letters();
+  const std::string letters =
+      is_layout_list(layout) ? letters_of_list(layout) : expansion.letters();
   const auto refuse = [&](const std::string& message) {
     throw UsageError(fmt::format("Megatron layout \"{}\": {}", layout, message));
   };

@@ -148,7 +148,7 @@ TEST_CASE("a name that several layers have is refused, with a way out") {
 TEST_CASE("a text that is nothing known gets the possibilities and the nearest") {
   CHECK(refusal("ballanced") ==
         "partition \"ballanced\" is neither a partitioner (balanced, by_device, uniform, "
-        "blocks, pipedream, ppv) nor "
+        "blocks, parameters, type, pipedream, ppv) nor "
         "layer "
         "ranges like 0-5,6-11,12- nor the names of the stages' last layers like conv1 (did you "
         "mean \"balanced\"?)");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "schedulers/partition/layout_list.hpp"
 #include "schedulers/partition/megatron.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/text/visible.hpp"
@@ -160,6 +161,10 @@ bool is_program_text(std::string_view text) { return format_of(text.substr(0, 40
 
 std::string partition_text(const std::string& text) {
   std::string layout = read_beginning(text, std::size_t{1} << 20);
+  if (is_layout_list(layout)) {
+    std::replace(layout.begin(), layout.end(), '\n', ' ');
+    return trimmed_layout(layout);
+  }
   if (std::string ranges = ranges_of_plan(layout, text); !ranges.empty()) return ranges;
   layout.erase(layout.find_last_not_of(" \t\r\n") + 1);
   const bool one_line = layout.find('\n') == std::string::npos;

@@ -192,7 +192,7 @@ constexpr std::array rows{
         .opens = Opens::trace,
         .of = Of::schedule,
         .help =
-            "balanced, by_device, uniform, blocks[:…], pipedream[:…], ppv:7[,…], "
+            "balanced, by_device, uniform, blocks[:…], parameters, type:REGEX, pipedream[:…], ppv:7[,…], "
             "simulated[:most=400][,blocks] (the best found by simulating as many cuts for each schedule), "
             "ranges 0-5,6-11,12-, last layers' names, or a Megatron layout or a file of one; default: "
             "balanced",
