@@ -58,6 +58,51 @@ TEST_CASE("flags of Megatron-LM are read back as the setting that they were writ
                  "--microbatch-size 2 --microbatches 8"));
 }
 
+constexpr const char* small_gpt =
+    "pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 "
+    "--vocab-size 32000 \\\n";
+
+TEST_CASE("checkpoints of whole stages and groups of ranks are written and read back") {
+  EmissionAsked one = asked();
+  one.setting.recomputation = parse_recomputation("full", "--recompute");
+  one.setting.degrees.shard_group = {ShardSpan::ranks, 2};
+  const std::string flags = emitted(Framework::megatron, one);
+  CHECK(contains(flags, "--recompute-method uniform \\\n  --recompute-num-layers 2"));
+  CHECK(contains(flags, "--num-distributed-optimizer-instances 2"));
+  const std::string back = read_back(Framework::megatron, small_gpt + flags, {.devices = 16});
+  CHECK(contains(back, "--recompute every:2"));
+  CHECK(contains(back, "--shard-group 2"));
+  one.setting.sequence_parallel = false;
+  one.setting.degrees.shard_group = {};
+  CHECK(contains(emitted(Framework::deepspeed, one), "\"activation_checkpoint_interval\": 3"));
+  EmissionAsked titan = asked();
+  titan.setting.degrees.zero = Zero::weights;
+  titan.setting.degrees.shard_group = {ShardSpan::ranks, 2};
+  const std::string toml = emitted(Framework::torchtitan, titan);
+  CHECK(contains(toml, "data_parallel_replicate_degree = 2"));
+  CHECK(contains(toml, "data_parallel_shard_degree = 2"));
+}
+
+TEST_CASE("blocks that are offloaded are written without a pipeline, and read back") {
+  EmissionAsked one = asked();
+  one.setting.degrees.pipeline = 1;
+  one.stages = parse_megatron("Et*4L");
+  one.setting.recomputation = {};
+  one.setting.offloading = parse_offloading("block:3", "--offload");
+  const std::string flags = emitted(Framework::megatron, one);
+  CHECK(contains(flags, "--cpu-offloading-num-layers 3"));
+  CHECK(contains(read_back(Framework::megatron, small_gpt + flags, {.devices = 8}),
+                 "--offload block:3"));
+  const std::string beside =
+      small_gpt + flags.substr(0, flags.size() - 1) + " --pipeline-model-parallel-size 2";
+  const TraceError why =
+      trace_error_of([&] { read_back(Framework::megatron, beside, {.devices = 16}); });
+  CHECK(contains(why.what(), "not known beside a pipeline"));
+  one.setting.recomputation = parse_recomputation("selective", "--recompute");
+  CHECK(contains(usage_error_of([&] { emitted(Framework::megatron, one); }),
+                 "offloading beside recomputation"));
+}
+
 TEST_CASE("how context-parallel ranks exchange is written where defaults differ") {
   EmissionAsked one = asked();
   one.setting.degrees.context = 2;
@@ -108,7 +153,19 @@ TEST_CASE("what a framework cannot express is refused with what to search instea
                  "torchtitan cannot express ZeRO 1; search with --zero 0,3"));
   CHECK(contains(refused(Framework::deepspeed, one), "sequence parallelism"));
   one.setting.recomputation = parse_recomputation("full", "--recompute");
-  CHECK(contains(refused(Framework::megatron, one), "--recompute full"));
+  one.setting.degrees.zero = Zero::weights;
+  CHECK(contains(refused(Framework::torchtitan, one), "--recompute full"));
+  one = asked();
+  one.setting.offloading.blocks = 1;
+  CHECK(contains(refused(Framework::megatron, one), "offloading beside a pipeline"));
+  one.setting.sequence_parallel = false;
+  CHECK(contains(refused(Framework::deepspeed, one), "stashes that are offloaded"));
+  one = asked();
+  one.setting.degrees.shard_group = {ShardSpan::ranks, 2};
+  one.setting.sequence_parallel = false;
+  CHECK(contains(refused(Framework::deepspeed, one), "2 groups that divide state"));
+  one.setting.degrees.shard_group = {ShardSpan::machine, 0};
+  CHECK(contains(refused(Framework::megatron, one), "give its number of ranks"));
   one = asked();
   one.setting.sequence_parallel = false;
   one.setting.degrees.zero = Zero::weights;

@@ -98,6 +98,17 @@ TEST_CASE("the flags that decide a cut, a schedule and the state are read") {
                  "--zero 3"));
 }
 
+// The command of a run of Megatron-Bridge with that layout.
+std::string text_in_list(const std::string& layout) {
+  const std::string text =
+      "model:\n  num_layers: 6\n  hidden_size: 512\n  num_attention_heads: 8\n  seq_length: 512\n"
+      "  vocab_size: 32000\n  pipeline_model_parallel_size: 2\n  pipeline_model_parallel_layout: " +
+      layout + "\ntrain:\n  micro_batch_size: 1\n  global_batch_size: 8\n";
+  const LaunchArguments arguments = read_arguments(Framework::megatron_bridge, text, "a.yaml", {});
+  return command_of(
+      setting_of(RunFacts(Framework::megatron_bridge, arguments, {}), {.devices = 2}));
+}
+
 // toml++ and yaml-cpp need not be there.
 bool reads_documents() {
   for (const Framework framework : {Framework::torchtitan, Framework::nemo}) {
@@ -134,6 +145,10 @@ TEST_CASE("TOML, YAML and JSON are read by the paths of their keys") {
       read_text_of(Framework::megatron_bridge, example("megatron_bridge.yaml"), {.devices = 16}));
   CHECK(contains(bridge, "loss=fused,cp_exchange=ring"));
   CHECK(contains(bridge, "--pp 2 --tp 2 --cp 2 --dp 2"));
+  const std::string listed = text_in_list(
+      "[[embedding, decoder, decoder], [decoder, decoder, decoder], [], [decoder, loss]]");
+  CHECK(contains(listed, "--schedule interleaved_1f1b:chunks=2"));
+  CHECK(contains(listed, "--partition 'Ett|ttt||tL'"));
 }
 
 TEST_CASE("variables, arrays, defaults and sums of a shell are followed") {

@@ -134,6 +134,18 @@ void follow_references(LaunchArguments& all) {
   });
 }
 
+// "a b", and of lists inside "a b|c", an empty one with nothing between the bars.
+std::string yaml_list(const YAML::Node& list) {
+  std::string text;
+  bool first = true;
+  for (const auto& item : list) {
+    if (item.IsSequence()) text += (first ? "" : "|") + yaml_list(item);
+    if (item.IsScalar()) text += (text.empty() ? "" : " ") + item.Scalar();
+    first = false;
+  }
+  return text;
+}
+
 void add_yaml(const YAML::Node& node, const std::string& path, int depth, LaunchArguments& all) {
   if (depth > deepest) {
     throw TraceError(all.file, path, fmt::format("more than {} levels", deepest));
@@ -148,11 +160,7 @@ void add_yaml(const YAML::Node& node, const std::string& path, int depth, Launch
   if (node.IsNull() || !node.IsDefined()) return;
   std::string text;
   if (node.IsScalar()) text = node.Scalar();
-  if (node.IsSequence()) {
-    for (const auto& item : node) {
-      if (item.IsScalar()) text += (text.empty() ? "" : " ") + item.Scalar();
-    }
-  }
+  if (node.IsSequence()) text = yaml_list(node);
   all.given.push_back({path, text, fmt::format("line {}", node.Mark().line + 1)});
 }
 

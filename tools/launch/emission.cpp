@@ -36,6 +36,7 @@ class FactWriter {
     add_batch();
     add_schedule();
     add_recomputation();
+    add_offloading();
     add_state();
     add_precision();
     return std::move(facts_);
@@ -179,6 +180,8 @@ class FactWriter {
     if (asked == "none") return;
     if (titan()) {
       add_torchtitan_recomputation(asked);
+    } else if (asked == "full") {
+      add_full_recomputation();
     } else if (deepspeed() && how == "every" && counted) {
       add("recompute_layers", rest);
     } else if (megatron() && (how == "every" || how == "block") && counted) {
@@ -197,6 +200,46 @@ class FactWriter {
     }
   }
 
+  // One checkpoint a stage: of as many layers as the largest has.
+  void add_full_recomputation() {
+    std::size_t most = 1;
+    for (const std::string& stage : asked_.stages) {
+      const auto blocks = std::count(stage.begin(), stage.end(), 't');
+      most = std::max(most, deepspeed() ? stage.size() : static_cast<std::size_t>(blocks));
+    }
+    if (!deepspeed()) {
+      add("recompute", "full");
+      add("recompute_method", "uniform");
+    }
+    add("recompute_layers", fmt::format("{}", most));
+  }
+
+  void add_offloading() {
+    const int blocks = setting_.offloading.blocks;
+    if (blocks == 0) return;
+    if (!megatron()) refuse("stashes that are offloaded", "search with --offload none");
+    if (pipelined()) {
+      refuse("offloading beside a pipeline", "search with --offload none or --pp 1");
+    }
+    if (print(setting_.recomputation) != "none") {
+      refuse("offloading beside recomputation", "search with --recompute none or --offload none");
+    }
+    add_count("offload_layers", blocks);
+  }
+
+  // How many groups of ranks divide state among themselves; 1: all ranks are one.
+  int shard_groups() const {
+    if (degrees_.shard_group == ShardGroup{}) return 1;
+    if (degrees_.shard_group.span != ShardSpan::ranks) {
+      refuse("--shard-group machine or domain", "give its number of ranks");
+    }
+    const int ranks = degrees_.data * degrees_.context;
+    if (ranks % degrees_.shard_group.ranks != 0) {
+      refuse(fmt::format("groups of {} among {} ranks", degrees_.shard_group.ranks, ranks));
+    }
+    return ranks / degrees_.shard_group.ranks;
+  }
+
   void add_torchtitan_recomputation(const std::string& asked) {
     if (asked != "every:1" && asked != "ops") {
       refuse(fmt::format("--recompute {}", asked), "search with --recompute none, every:1 or ops");
@@ -212,7 +255,11 @@ class FactWriter {
       add_torchtitan_state();
       return;
     }
-    if (degrees_.shard_group != ShardGroup{}) refuse("--shard-group, which is not written");
+    const int groups = degrees_.zero == Zero::none ? 1 : shard_groups();
+    if (groups > 1 && (!megatron() || degrees_.zero != Zero::optimizer)) {
+      refuse(fmt::format("{} groups that divide state", groups), "search with --shard-group all");
+    }
+    add_above_one("optimizer_instances", groups);
     if (deepspeed()) {
       add_count("zero", static_cast<int>(degrees_.zero));
     } else if (degrees_.zero == Zero::optimizer) {
@@ -232,13 +279,16 @@ class FactWriter {
       refuse(fmt::format("ZeRO {}", static_cast<int>(degrees_.zero)), "search with --zero 0,3");
     }
     if (setting_.buckets == "none") refuse("--buckets none");
-    if (degrees_.shard_group != ShardGroup{}) refuse("--shard-group, which is not written");
+    const int groups = degrees_.zero == Zero::none ? 1 : shard_groups();
+    if (degrees_.data % groups != 0) {
+      refuse(fmt::format("{} groups among {} data-parallel ranks", groups, degrees_.data));
+    }
     const bool whole = degrees_.zero == Zero::none;
     if (whole && degrees_.context > 1) {
       refuse("context parallelism whose ranks hold whole weights", "search with --zero 3");
     }
-    add_count("dp_replicate", whole ? degrees_.data : 1);
-    add_count("dp_shard", whole ? 1 : degrees_.data);
+    add_count("dp_replicate", whole ? degrees_.data : groups);
+    add_count("dp_shard", whole ? 1 : degrees_.data / groups);
     if (!whole && pipelined() && exchanges_every(degrees_) == ZeroEvery::microbatch) {
       add("reshard", "always");
     }

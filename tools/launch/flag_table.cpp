@@ -92,6 +92,8 @@ constexpr std::array flags{
                "recompute-num-layers activations-checkpoint-num-layers", "",
                "pipeline.activation_checkpoint_interval"},
     LaunchFlag{"recompute_modules", "--recompute modules:NAME+…", Form::value, "recompute-modules"},
+    LaunchFlag{"offload", "--offload block:N", Form::on, "cpu-offloading"},
+    LaunchFlag{"offload_layers", "--offload block:N", Form::value, "cpu-offloading-num-layers"},
     LaunchFlag{"bf16", "--precision bf16", Form::on, "bf16", "", "bf16.enabled bfloat16.enabled"},
     LaunchFlag{"fp16", "--precision fp16", Form::on, "fp16", "", "fp16.enabled"},
     LaunchFlag{"precision", "--precision NAME", Form::value, "precision mixed-precision",

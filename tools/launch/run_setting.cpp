@@ -33,6 +33,7 @@ class SettingWriter {
     set_state();
     set_schedule();
     set_recomputation();
+    set_offloading();
     set_batch();
     note_what_is_left_out();
     return std::move(setting_);
@@ -238,23 +239,33 @@ class SettingWriter {
                        chunks);
   }
 
-  // "tok_embeddings layers.0|layers.1 norm output" as "Et|tL".
-  std::string layout_of_modules() const {
+  // "tok_embeddings layers.0|layers.1 norm output" as "Et|tL"; Megatron's list of lists, "embedding
+  // decoder|decoder mtp loss", likewise.
+  std::string layout_of_words(const std::string& fact) const {
     std::string layout;
     std::string word;
-    const std::string names = facts_.text("module_names") + " ";
+    const std::string names = facts_.text(fact) + " ";
     for (const char c : names) {
       if (c != ' ' && c != '|') {
         word += c;
         continue;
       }
-      if (word == "tok_embeddings") layout += 'E';
-      if (word.starts_with("layers.")) layout += 't';
-      if (word == "output") layout += 'L';
+      if (word == "tok_embeddings" || word == "embedding") layout += 'E';
+      if (word.starts_with("layers.") || word == "decoder") layout += 't';
+      if (word == "mtp") layout += 'm';
+      if (word == "output" || word == "loss") layout += 'L';
       word.clear();
       if (c == '|') layout += '|';
     }
     return layout;
+  }
+  std::string layout_of_modules() const { return layout_of_words("module_names"); }
+
+  // A text as Megatron's flag has it, or a list of lists of YAML.
+  std::string megatron_layout() const {
+    const std::string text = facts_.text("layout");
+    const bool words = text.find("decoder") != std::string::npos && !text.starts_with('[');
+    return words ? layout_of_words("layout") : text;
   }
 
   std::string interleaved() {
@@ -267,7 +278,7 @@ class SettingWriter {
       }
       chunks = layers_ / (each * pipeline_);
     }
-    if (const std::string layout = facts_.text("layout"); !layout.empty()) {
+    if (const std::string layout = megatron_layout(); !layout.empty()) {
       chunks = layout_stages(layout) / pipeline_;
     }
     if (chunks <= 1) return "1f1b";
@@ -278,7 +289,7 @@ class SettingWriter {
 
   void set_partition() {
     if (facts_.has("layout")) {
-      set("partition", facts_.text("layout"));
+      set("partition", megatron_layout());
       return;
     }
     if (facts_.has("module_names")) {
@@ -330,6 +341,18 @@ class SettingWriter {
     if (titan() && !facts_.has("recompute")) {
       note("activation_checkpoint.mode is not set: nothing is recomputed, whatever its default is");
     }
+  }
+
+  // The model's first blocks are offloaded; Megatron-LM refuses it beside a pipeline.
+  void set_offloading() {
+    const std::int64_t blocks = facts_.count("offload_layers", 0);
+    if (blocks == 0 || (facts_.has("offload") && !facts_.yes("offload"))) return;
+    if (pipeline_ > 1) {
+      facts_.refuse("offload_layers",
+                    "is not known beside a pipeline, of which each stage has first "
+                    "blocks of its own (Megatron-LM refuses it, too)");
+    }
+    set("offload", fmt::format("block:{}", blocks));
   }
 
   void set_batch() {
