@@ -5,7 +5,7 @@
 . "$(dirname "$0")/claims.sh"
 
 demo_packages='g++ meson ninja-build pkgconf python3 libboost-graph-dev libfmt-dev
-nlohmann-json3-dev libeigen3-dev libcli11-dev zlib1g-dev libtomlplusplus-dev libyaml-cpp-dev ccache'
+nlohmann-json3-dev libeigen3-dev libcli11-dev zlib1g-dev libtomlplusplus-dev libyaml-cpp-dev libsqlite3-dev ccache'
 
 user() { stub id <<<"echo $1"; }
 
@@ -49,7 +49,7 @@ claim 'asks dpkg-query once and apt-get never, so that the demo needs no LibTorc
 begin 'packages are missing, as root'
 user 0
 installed g++ ninja-build pkgconf python3 libboost-graph-dev libfmt-dev libeigen3-dev libcli11-dev \
-  zlib1g-dev libtomlplusplus-dev libyaml-cpp-dev
+  zlib1g-dev libtomlplusplus-dev libyaml-cpp-dev libsqlite3-dev
 apt 'exit 0'
 run demo
 claim 'succeeds' is "$rc" 0

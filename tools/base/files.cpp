@@ -194,9 +194,9 @@ std::string content_of(std::istream& in, const std::string& path, FileHolds hold
   std::vector<char> block(std::size_t{1} << 16U);
   while (in.read(block.data(), std::ssize(block)) || in.gcount() > 0) {
     const std::string_view part(block.data(), as_size(in.gcount()));
-    const bool text =
-        holds == FileHolds::text || (holds == FileHolds::text_or_gzip &&
-                                     !(content.empty() ? part : content).starts_with("\x1f\x8b"));
+    const std::string_view start = content.empty() ? part : std::string_view(content);
+    const bool binary = start.starts_with("\x1f\x8b") || start.starts_with("SQLite format 3");
+    const bool text = holds == FileHolds::text || (holds == FileHolds::text_or_gzip && !binary);
     const std::size_t zero = text ? part.find('\0') : std::string_view::npos;
     content += part;
     if (zero != std::string_view::npos && !is_wide(content)) {

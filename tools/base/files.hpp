@@ -7,8 +7,8 @@
 
 namespace stageline {
 
-/// What a file holds: a text has no zero byte, and is refused at the first one, before the rest is
-/// read.
+/// A text has no zero byte, and is refused at the first one, before the rest is read; gzip data and
+/// SQLite databases (of text_or_gzip) have.
 enum class FileHolds : std::uint8_t { bytes, text, text_or_gzip };
 
 /// The whole file; "-" is standard input. Throws UsageError with the system's reason, and for more

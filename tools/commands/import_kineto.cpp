@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
@@ -89,7 +90,7 @@ void import_kineto(const KinetoFlags& flags) {
   std::vector<NamedText> profiles;
   std::string source;
   for (const std::string& file : flags.files) {
-    profiles.push_back(read_content(file).named);
+    for (NamedText& profile : read_profiles(file)) profiles.push_back(std::move(profile));
     source += (source.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
   }
   const KinetoRun run = read_kineto(profiles, names ? &*names : nullptr);
@@ -119,7 +120,10 @@ void import_kineto(const KinetoFlags& flags) {
 
 void add_import_kineto(Flags command) {
   const auto flags = std::make_shared<KinetoFlags>();
-  command.option("PROFILE", flags->files, "one per rank, gzip or plain").required();
+  command
+      .option("PROFILE", flags->files,
+              "one per rank, gzip or plain; or SQLite exports of Nsight Systems")
+      .required();
   command
       .option("--out,-o", flags->out,
               "write the trace, one layer per stage; default: stdout unless --program, --idle or "

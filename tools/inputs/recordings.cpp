@@ -14,6 +14,7 @@
 #include "traces/gzip.hpp"
 #include "traces/json/timeline.hpp"
 #include "traces/json/tree.hpp"
+#include "traces/nsight/nsight.hpp"
 
 namespace stageline {
 namespace {
@@ -132,11 +133,22 @@ void check_length(const std::string& file) {
 
 std::span<const RecordingFormat> recording_formats() { return recording_table; }
 
-Content read_content(const std::string& file) {
+std::vector<NamedText> read_profiles(const std::string& file) {
   check_length(file);
-  Content content{
-      {file, without_mark(unpacked(read_file(file, FileHolds::text_or_gzip), file), file)},
-      nullptr};
+  std::string text = read_file(file, FileHolds::text_or_gzip);
+  if (is_sqlite(text)) return nsight_profiles(text, file);
+  text = unpacked(std::move(text), file);
+  return {{file, without_mark(std::move(text), file)}};
+}
+
+Content read_content(const std::string& file) {
+  std::vector<NamedText> profiles = read_profiles(file);
+  if (profiles.size() > 1) {
+    throw UsageError(fmt::format(
+        "{} has profiles of {} processes, and one is wanted here; stageline import kineto takes all",
+        file, profiles.size()));
+  }
+  Content content{std::move(profiles.front()), nullptr};
   for (const RecordingFormat& format : recording_table) {
     if (!format.recognises(content.named.text)) continue;
     content.format = &format;

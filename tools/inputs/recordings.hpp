@@ -47,6 +47,9 @@ struct Content {
 };
 Content read_content(const std::string& file);
 
+/// The same of a file that may hold several profiles: an export of Nsight Systems, one a process.
+std::vector<NamedText> read_profiles(const std::string& file);
+
 /// One side of a comparison: one outcome or Chrome trace, or all profiles of one run. Throws
 /// UsageError for a file without a timeline and for several files that are not the ranks of one
 /// run, else what the readers throw.
