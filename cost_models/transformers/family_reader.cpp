@@ -148,7 +148,8 @@ std::int64_t adjusted_ffn(const Keys& keys, std::int64_t ffn) {
   const double factor = keys.real_or("block_ffn_dim_multiplier", 1);
   const std::int64_t step = keys.whole_or("block_multiple_of", 256);
   if (!keys.flag_or("block_auto_adjust_ff_dim", true)) return ffn;
-  const auto width = static_cast<std::int64_t>(factor * static_cast<double>(2 * ffn / 3));
+  const std::int64_t thirds = 2 * ffn / 3;
+  const auto width = static_cast<std::int64_t>(factor * static_cast<double>(thirds));
   return (width + step - 1) / step * step;
 }
 

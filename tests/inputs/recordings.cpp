@@ -238,6 +238,13 @@ TEST_CASE("files are told apart by what is in them") {
   CHECK(contains(usage_error_of([&] { recording_of({program}); }), "is no timeline: neither"));
 }
 
+TEST_CASE("a SQLite database is read as one, not as a text with a zero byte") {
+  const Folder folder;
+  const std::string bytes = std::string("SQLite format 3") + '\0' + "and no more";
+  const TraceError error = trace_error_of([&] { folder.put("d", bytes); });
+  CHECK(contains(error.what(), "SQLite database"));
+}
+
 TEST_CASE("steps of a Chrome trace show in its updates") {
   const test::Ran ran = test::run_schedule(
       "gpipe", 2, uniform_costs(2, 2, millisecond, millisecond, millisecond), 3, 4);

@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "sim/base/errors.hpp"
@@ -32,7 +33,8 @@ constexpr std::string_view magic{"SQLite format 3\0", 16};
 constexpr std::int64_t process_bits = 1 << 24;  // of a globalTid
 constexpr int push_pop_range = 59;              // ENUM_NSYS_EVENT_TYPE
 constexpr int start_end_range = 60;
-constexpr std::size_t longest_name = 1000;  // bytes
+constexpr std::size_t longest_name = 1000;       // bytes
+constexpr std::size_t usual_event_length = 128;  // as text
 
 using Database = std::unique_ptr<sqlite3, decltype(&sqlite3_close)>;
 using Statement = std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)>;
@@ -41,7 +43,7 @@ struct NsightEvent {
   std::int64_t start = 0;  // ns
   std::int64_t end = 0;
   std::string_view category;
-  std::string name;
+  const std::string* name = nullptr;  // in JSON's quotes
   std::int64_t thread = 0;
   std::int64_t correlation = 0;  // 0: none
 };
@@ -52,6 +54,10 @@ struct NsightProcess {
   bool ranges = false;
   bool kernels = false;
 };
+
+std::string in_json(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
 
 // A name that others write in the same process, around calls of theirs: NCCL's are its kernels.
 bool of_library(std::string_view name) { return name.starts_with("nccl"); }
@@ -172,16 +178,26 @@ class NsightReader {
     return found == texts_.end() ? fmt::format("text {}", id) : found->second;
   }
 
+  // Held once, however many events have it.
+  const std::string* name_of(const std::string& text) {
+    return &*names_.insert(in_json(text)).first;
+  }
+  const std::string* name_called(std::int64_t id) {
+    const auto [found, fresh] = name_of_id_.try_emplace(id, nullptr);
+    if (fresh) found->second = name_of(text_called(id));
+    return found->second;
+  }
+
   NsightProcess& process_of(std::int64_t global) {
     return processes_[global / process_bits % process_bits];
   }
 
-  void add(NsightProcess& process, NsightEvent event) const {
+  void add(NsightProcess& process, const NsightEvent& event) const {
     if (event.start < 0 || event.end < event.start) {
-      refuse(fmt::format("\"{}\" is from {} to {} ns, which is no stretch of time", event.name,
+      refuse(fmt::format("{} is from {} to {} ns, which is no stretch of time", *event.name,
                          event.start, event.end));
     }
-    process.events.push_back(std::move(event));
+    process.events.push_back(event);
   }
 
   // A range without an end was open when the session ended.
@@ -193,13 +209,13 @@ class NsightReader {
         text, push_pop_range, start_end_range));
     while (step(statement)) {
       const bool own = sqlite3_column_type(statement.get(), 2) != SQLITE_NULL;
-      std::string name = own ? text_at(statement, 2) : text_called(number_at(statement, 3));
+      const std::string name = own ? text_at(statement, 2) : text_called(number_at(statement, 3));
       if (of_library(name)) continue;
       const std::int64_t thread = number_at(statement, 4);
       NsightProcess& process = process_of(thread);
       process.ranges = true;
       add(process, {number_at(statement, 0), number_at(statement, 1), "user_annotation",
-                    std::move(name), thread % process_bits, 0});
+                    name_of(name), thread % process_bits, 0});
     }
   }
 
@@ -212,13 +228,14 @@ class NsightReader {
       const std::int64_t thread = number_at(statement, 3);
       add(process_of(thread),
           {number_at(statement, 0), number_at(statement, 1), "cuda_runtime",
-           text_called(number_at(statement, 2)), thread % process_bits, number_at(statement, 4)});
+           name_called(number_at(statement, 2)), thread % process_bits, number_at(statement, 4)});
     }
   }
 
   void read_device_work(const std::string& table, std::string_view category) {
     if (!has_table(table)) return;
     const bool kernel = category == "kernel";
+    const std::string* const copies = name_of(std::string(category));
     if (!has_column(table, "globalPid")) {
       refuse(
           fmt::format("its table {} does not say which process launched what (globalPid); export "
@@ -234,25 +251,19 @@ class NsightReader {
       if (kernel) process.device = process.kernels ? std::min(process.device, device) : device;
       process.kernels = process.kernels || kernel;
       add(process, {number_at(statement, 0), number_at(statement, 1), category,
-                    kernel ? text_called(number_at(statement, 2)) : std::string(category),
-                    number_at(statement, 6), number_at(statement, 4)});
+                    kernel ? name_called(number_at(statement, 2)) : copies, number_at(statement, 6),
+                    number_at(statement, 4)});
     }
   }
 
   const std::string& bytes_;
   const std::string& file_;
   Database database_;
-  std::map<std::int64_t, std::string> texts_;
+  std::unordered_map<std::int64_t, std::string> texts_;
+  std::set<std::string> names_;
+  std::unordered_map<std::int64_t, const std::string*> name_of_id_;
   std::map<std::int64_t, NsightProcess> processes_;
 };
-
-std::string in_json(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
-
-std::string microseconds(std::int64_t nanoseconds) {
-  return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
-}
 
 std::string kineto_text(const NsightReader& reader, std::int64_t number,
                         const NsightProcess& process) {
@@ -268,20 +279,23 @@ std::string kineto_text(const NsightReader& reader, std::int64_t number,
     text += fmt::format("\"baseTimeNanoseconds\": {},\n", began);
   }
   text += "\"traceEvents\": [";
+  text.reserve(text.size() + process.events.size() * usual_event_length);
   const char* between = "\n";
   for (const NsightEvent& event : process.events) {
+    const std::int64_t length = event.end - event.start;
     fmt::format_to(std::back_inserter(text),
-                   R"({}{{"ph": "X", "cat": "{}", "name": {}, "pid": {}, "tid": {}, "ts": {}, )"
-                   R"("dur": {}, "args": {{)",
-                   between, event.category, in_json(event.name), number, event.thread,
-                   microseconds(event.start), microseconds(event.end - event.start));
+                   R"({}{{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{}.{:03},)"
+                   R"("dur":{}.{:03},"args":{{)",
+                   between, event.category, *event.name, number, event.thread, event.start / 1000,
+                   event.start % 1000, length / 1000, length % 1000);
     if (event.correlation != 0) {
-      fmt::format_to(std::back_inserter(text), R"("correlation": {})", event.correlation);
+      fmt::format_to(std::back_inserter(text), R"("correlation":{})", event.correlation);
     }
     text += "}}";
     between = ",\n";
   }
-  return text + "\n]}\n";
+  text += "\n]}\n";
+  return text;
 }
 
 }  // namespace
@@ -311,7 +325,8 @@ std::vector<NamedText> nsight_profiles(const std::string& bytes, const std::stri
   for (const std::int64_t number : order) {
     const std::string name = order.size() == 1 ? file : fmt::format("{}, process {}", file, number);
     profiles.push_back({name, kineto_text(reader, number, processes.at(number))});
-    processes.at(number).events = {};  // the text has them
+    processes.at(number).events.clear();  // the text has them
+    processes.at(number).events.shrink_to_fit();
   }
   return profiles;
 }
