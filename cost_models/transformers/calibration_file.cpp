@@ -6,6 +6,8 @@
 //     "rates": {"gemm": 0.72, "memory": 0.86},         one that is left out is the kind's built-in
 //     "fitted": [{"name": "gemm", "value": 0.72, "standard_error": 0.01}],
 //     "residuals": [{"point": "774", "measured": 0.843, "predicted": 0.851}],     seconds
+//     "rests_on": [{"software": "fsdp-2023", "kind": "dense", "products": "16", "rows": 3,
+//                   "low": 0.96, "high": 1.06}],        only of few runs; without a range: it stays
 //     "source": "points.csv: FSDP runs of llm-foundry",
 //     "date": "2026-11-23"
 //   }
@@ -21,6 +23,7 @@
 
 #include "cost_models/transformers/json_file.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
+#include "cost_models/transformers/software.hpp"
 #include "sim/base/errors.hpp"
 
 namespace stageline {
@@ -174,6 +177,45 @@ std::vector<Calibration::Residual> residuals_of(const CalibrationNode& node) {
   return all;
 }
 
+CalibratedRuns rested_on(const CalibrationNode& item) {
+  item.check_object({"software", "kind", "products", "rows", "low", "high"});
+  CalibratedRuns runs;
+  const auto word = [&](const char* key, const std::vector<std::string>& known) {
+    std::string text = item.at(key).text();
+    if (std::find(known.begin(), known.end(), text) == known.end()) {
+      item.at(key).refuse(fmt::format("must be one of {}, not {}", fmt::join(known, ", "), text));
+    }
+    return text;
+  };
+  std::vector<std::string> generations;
+  for (const SoftwareGeneration& one : software_generations()) generations.emplace_back(one.name);
+  runs.software = word("software", generations);
+  runs.kind = word("kind", {"dense", "experts"});
+  runs.products = word("products", {"16", "quantized", "32"});
+  constexpr double most_rows = 1e6;
+  const double rows = item.at("rows").number();
+  if (!(rows >= 1 && rows <= most_rows && rows == std::floor(rows))) {
+    item.at("rows").refuse(fmt::format("must be a whole number from 1 on, not {:g}", rows));
+  }
+  runs.rows = static_cast<int>(rows);
+  if (!item.find("low") && !item.find("high")) return runs;
+  runs.low = item.at("low").positive();
+  runs.high = item.at("high").positive();
+  if (runs.low > 1 || runs.high < 1) {
+    item.refuse(
+        fmt::format("the prediction must be within its range, and low {:g} and high {:g} are "
+                    "not around 1",
+                    runs.low, runs.high));
+  }
+  return runs;
+}
+
+std::vector<CalibratedRuns> all_rested_on(const CalibrationNode& node) {
+  std::vector<CalibratedRuns> all;
+  for (const CalibrationNode& item : node.items()) all.push_back(rested_on(item));
+  return all;
+}
+
 std::string quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -189,7 +231,8 @@ std::string json_lines(const std::vector<std::string>& items) {
 Calibration read_calibration(const std::string& text, const std::string& file) {
   const Json json = json_in_file(text, file, EqualKeys::refused);
   const CalibrationNode root(json, "", file);
-  root.check_object({"format", "kind", "rates", "fitted", "residuals", "source", "date"});
+  root.check_object(
+      {"format", "kind", "rates", "fitted", "residuals", "rests_on", "source", "date"});
   const CalibrationNode format = root.at("format");
   if (format.text() != format_name) {
     format.refuse(fmt::format("must be \"{}\", not {}", format_name, quoted(format.text())));
@@ -206,6 +249,7 @@ Calibration read_calibration(const std::string& text, const std::string& file) {
   if (const auto residuals = root.find("residuals")) {
     calibration.residuals = residuals_of(*residuals);
   }
+  if (const auto runs = root.find("rests_on")) calibration.rests_on = all_rested_on(*runs);
   if (const auto source = root.find("source")) calibration.source = source->text();
   if (const auto date = root.find("date")) calibration.date = date->text();
   return calibration;
@@ -226,11 +270,20 @@ std::string print_calibration(const Calibration& calibration) {
     residuals.push_back(fmt::format(R"({{"point": {}, "measured": {}, "predicted": {}}})",
                                     quoted(one.point), one.measured, one.predicted));
   }
+  std::vector<std::string> runs;
+  for (const CalibratedRuns& one : calibration.rests_on) {
+    runs.push_back(fmt::format(
+        R"({{"software": {}, "kind": {}, "products": {}, "rows": {}{}}})", quoted(one.software),
+        quoted(one.kind), quoted(one.products), one.rows,
+        one.high > 0 ? fmt::format(R"(, "low": {}, "high": {})", one.low, one.high) : ""));
+  }
+  const std::string rests_on =
+      runs.empty() ? "" : fmt::format("  \"rests_on\": {},\n", json_lines(runs));
   return fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"kind\": {},\n  \"rates\": {{\n    {}\n  }},\n"
-      "  \"fitted\": {},\n  \"residuals\": {},\n  \"source\": {},\n  \"date\": {}\n}}\n",
+      "  \"fitted\": {},\n  \"residuals\": {},\n{}  \"source\": {},\n  \"date\": {}\n}}\n",
       format_name, quoted(calibration.kind), fmt::join(rates, ",\n    "), json_lines(fitted),
-      json_lines(residuals), quoted(calibration.source), quoted(calibration.date));
+      json_lines(residuals), rests_on, quoted(calibration.source), quoted(calibration.date));
 }
 
 }  // namespace stageline

@@ -74,6 +74,17 @@ Architecture architecture_of(std::string_view kind);
 /// "h100" of "h100-pcie".
 std::string_view family_of_kind(std::string_view kind);
 
+/// The runs of one class that a calibration on few runs rests on, and the spread that remains.
+struct CalibratedRuns {
+  std::string software;  // generation, "megatron-core-2024"
+  std::string kind;      // dense, experts
+  std::string products;  // 16, quantized, 32
+  int rows = 0;
+  double low = 0;   // 80 % of other runs of the class lie within these factors of the prediction;
+  double high = 0;  // both 0: what the class had before stays
+  friend bool operator==(const CalibratedRuns&, const CalibratedRuns&) = default;
+};
+
 /// Rates fitted to measured steps, as a file states them.
 struct Calibration {
   std::string kind;  // of device that they are for
@@ -92,8 +103,9 @@ struct Calibration {
     friend bool operator==(const Residual&, const Residual&) = default;
   };
   std::vector<Residual> residuals;
-  std::string source;  // the points' file and sources
-  std::string date;    // ISO 8601
+  std::string source;                      // the points' file and sources
+  std::string date;                        // ISO 8601
+  std::vector<CalibratedRuns> rests_on{};  // few runs of one software; empty: many, or kernels
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 

@@ -391,6 +391,13 @@ Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& 
                                                  software_note, software_->name, all.of_software));
   }
   if (!rates.note.empty()) model.provenance.notes.push_back(rates.note);
+  const bool by_hand = std::any_of(rates_.begin(), rates_.end(),
+                                   [](const GivenRate& given) { return !given.of_software; });
+  if (calibration != nullptr && !by_hand) {
+    for (const CalibratedRuns& runs : calibration->rests_on) {
+      model.provenance.notes.push_back(calibrated_note(runs));
+    }
+  }
   for (const char* const key : {"expert_groups", "topk_groups"}) {
     const bool given = std::find(given_.begin(), given_.end(), key) != given_.end();
     if (!given || (!form.dispatcher.empty() && form.sharding.expert > 1)) continue;

@@ -21,3 +21,18 @@ stageline calibrate points.csv --kind a100 --out - | grep -E '"(format|kind|sour
 stageline simulate model:llama3-8b@a100 --schedule 1f1b --devices 4 --calibration "$OUT/one.json" > "$OUT/with"
 stageline simulate model:llama3-8b@a100 --schedule 1f1b --devices 4 > "$OUT/without"
 cmp -s "$OUT/with" "$OUT/without" || echo "a simulation with it differs"
+# Few runs: what the file rests on, what cannot be, and the answer that carries the range.
+grep -E '^(id|a)' points.csv | sed 's/,precision,/,framework,precision,/; s/,2,,1,2,/,2,Megatron-Core,,1,2,/' > "$OUT/few.csv"
+stageline calibrate "$OUT/few.csv" --out "$OUT/few.json" | grep -A2 'rests on'
+grep -A1 rests_on "$OUT/few.json" | sed 's/"low.*//'
+stageline simulate model:llama3-8b@a100,software=megatron-core-2024 --cluster a100x8 --pp 8 --microbatches 8 \
+  --schedule 1f1b --calibration "$OUT/few.json" | grep -A1 'other runs'
+sed 's/0.35/0.0035/' "$OUT/few.csv" > "$OUT/fast.csv"
+(cd "$OUT" && ask fast.csv)
+sed '2{p;s/Megatron-Core/Megatron-DeepSpeed/}' "$OUT/few.csv" > "$OUT/two.csv"
+(cd "$OUT" && ask two.csv)
+sed '1s/step_time_s/log/; 2s/0.35/run.log/' "$OUT/few.csv" > "$OUT/logged.csv"
+head -1 ../traces/logs/deepspeed.txt > "$OUT/run.log"
+(cd "$OUT" && ask logged.csv)
+tac ../traces/logs/deepspeed.txt > "$OUT/run.log"
+(cd "$OUT" && ask logged.csv)

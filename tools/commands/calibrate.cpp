@@ -21,6 +21,7 @@
 #include "tools/inputs/clusters.hpp"
 #include "tools/published/calibrate.hpp"
 #include "tools/published/kernels/kernel_fit.hpp"
+#include "tools/published/logged_steps.hpp"
 #include "tools/published/on_threads.hpp"
 #include "tools/published/vtrain.hpp"
 
@@ -70,7 +71,7 @@ class Progress {
 
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
-PointsCalibration calibrated_on(const CalibrateFlags& flags) {
+PointsCalibration calibrated_on(const CalibrateFlags& flags, std::vector<std::string>& notes) {
   const std::string csv = read_text(flags.points);
   if (is_vtrain_simulated(csv)) {
     throw UsageError(fmt::format(
@@ -78,8 +79,9 @@ PointsCalibration calibrated_on(const CalibrateFlags& flags) {
         "runs",
         flags.points));
   }
-  const PointsFile read =
+  PointsFile read =
       is_vtrain(csv) ? read_vtrain_file(csv, flags.points) : read_points_file(csv, flags.points);
+  notes = take_logged_steps(read.points, flags.points);
   CalibrateRequest request;
   request.unread = read.unread;
   request.file = flags.points;
@@ -142,11 +144,13 @@ int run(const CalibrateFlags& flags) {
   if (!flags.page.empty()) throw UsageError("--page goes with --kernels");
   check_writable(flags.out);
   try {
-    const PointsCalibration found = calibrated_on(flags);
+    std::vector<std::string> notes;
+    const PointsCalibration found = calibrated_on(flags, notes);
     let_results_be_written();
     if (!flags.out.empty()) write_file(flags.out, print_calibration(found.calibration));
     if (flags.out == "-") return 0;
     show("{}", calibration_text(found, flags.points, text_width()));
+    if (!flags.quiet) print_notes(notes);
     say_written(flags);
     return 0;
   } catch (const FitInterrupted&) {
@@ -156,8 +160,10 @@ int run(const CalibrateFlags& flags) {
 
 void add_calibrate(Flags command) {
   const auto flags = std::make_shared<CalibrateFlags>();
-  command.option("POINTS", flags->points,
-                 "a CSV file of measured training steps, one a row; - is standard input");
+  command.option(
+      "POINTS", flags->points,
+      "a CSV file of measured training steps, or of logs of them, one a row; - is standard "
+      "input");
   command.option(
       "--kernels", flags->kernels,
       "instead of POINTS: a table of timed kernels (tools/executor/gpu/kernels.py), from "
@@ -171,9 +177,11 @@ void add_calibrate(Flags command) {
                  "the kind of device whose rows are taken (a100, h100, …); needed where the file "
                  "has rows of several");
   command
-      .option("--free", flags->free,
-              "the constants to fit, joined by commas; default: as many of gemm, step, network, "
-              "nvlink, kernel, layer_floor, in this order, as predict rows of other models best")
+      .option(
+          "--free", flags->free,
+          "the constants to fit, joined by commas; default: as many of gemm, step, network, "
+          "nvlink, kernel, layer_floor, in this order, as predict rows of other models best; of "
+          "up to 9 rows all that they depend on, held by their priors")
       .comma_list();
   command
       .option("--out", flags->out,

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "sim/base/errors.hpp"
 #include "tools/inputs/clusters.hpp"
 #include "tools/inputs/traces.hpp"
+#include "tools/published/few_runs.hpp"
 #include "tools/published/on_threads.hpp"
 
 namespace stageline {
@@ -112,11 +114,17 @@ class PointsFit {
     if (std::find(free.begin(), free.end(), "optimizer") != free.end() && !rows_.empty()) {
       state_optimizer(prior, rows_.front().kind);
     }
-    std::vector<double> at_prior = refuse_what_fails(prior);
+    refuse_what_fails(prior);
     list_refused();
     if (rows_.empty()) refuse_all();
 
     RateFitRequest fit;
+    found_.few = free.empty() && rows_.size() <= most_few_runs;
+    if (found_.few) {
+      check_few_runs(few_runs(), request_.file);
+      fit.every = true;
+      fit.scale = few_runs_scale;
+    }
     for (const Candidate& row : rows_) {
       fit.steps.push_back(
           {fmt::format("{}, tensor degree {}", row.point->model, row.point->tensor), row.seconds});
@@ -125,7 +133,7 @@ class PointsFit {
       return step_of(rows_[row], rates);
     };
     fit.prior = prior;
-    fit.at_prior = std::move(at_prior);
+    for (const PointPrediction& prediction : at_prior_) fit.at_prior.push_back(prediction.step);
     fit.free = free;
     fit.threads = request_.threads;
     fit.interrupted = request_.interrupted;
@@ -140,11 +148,22 @@ class PointsFit {
   }
 
  private:
-  static double step_of(const Candidate& row, const KernelRates& rates) {
+  static PointPrediction prediction_of(const Candidate& row, const KernelRates& rates) {
     Calibration calibration;
     calibration.kind = row.kind;
     calibration.rates = rates;
-    return predicted(question_of(*row.point, calibration)).step;
+    return predicted(question_of(*row.point, calibration));
+  }
+  static double step_of(const Candidate& row, const KernelRates& rates) {
+    return prediction_of(row, rates).step;
+  }
+
+  std::vector<FewRun> few_runs() const {
+    std::vector<FewRun> runs;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      runs.push_back({rows_[i].point, rows_[i].seconds, at_prior_[i]});
+    }
+    return runs;
   }
 
   void choose_rows(const std::string& device) {
@@ -158,15 +177,17 @@ class PointsFit {
     }
   }
 
-  // Steps of the rows that are left, by these rates.
-  std::vector<double> refuse_what_fails(const KernelRates& prior) {
-    std::vector<double> steps(rows_.size());
+  // Leaves the rows that can be simulated, and their predictions by these rates.
+  void refuse_what_fails(const KernelRates& prior) {
+    std::vector<PointPrediction> predictions(rows_.size());
     on_threads(
         rows_.size(), request_.threads, request_.interrupted,
         [&](std::size_t i) {
           try {
-            steps[i] = step_of(rows_[i], prior);
-            if (!(steps[i] > 0)) rows_[i].reason = "its step takes no time in the simulator";
+            predictions[i] = prediction_of(rows_[i], prior);
+            if (!(predictions[i].step > 0)) {
+              rows_[i].reason = "its step takes no time in the simulator";
+            }
           } catch (const std::runtime_error& error) {
             rows_[i].reason = error.what();
           }
@@ -177,18 +198,16 @@ class PointsFit {
           }
         });
     simulated_ = static_cast<int>(rows_.size());
-    std::vector<double> kept;
     std::vector<Candidate> rest;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (rows_[i].reason.empty()) {
-        kept.push_back(steps[i]);
+        at_prior_.push_back(std::move(predictions[i]));
         rest.push_back(rows_[i]);
       } else {
         candidates_.push_back(rows_[i]);
       }
     }
     rows_ = std::move(rest);
-    return kept;
   }
 
   void list_refused() {
@@ -231,12 +250,14 @@ class PointsFit {
     calibration.source = fmt::format("{}, {} row{}: {}", request_.file, rows_.size(),
                                      rows_.size() == 1 ? "" : "s", fmt::join(words, "; "));
     calibration.date = request_.date;
+    if (found_.few) calibration.rests_on = rested_on_by(few_runs());
   }
 
   const CalibrateRequest& request_;
-  std::vector<Candidate> candidates_;  // by row, then those that failed when simulated
-  std::vector<Candidate> rows_;        // fitted to
-  int simulated_ = 0;                  // before the fit
+  std::vector<Candidate> candidates_;      // by row, then those that failed when simulated
+  std::vector<Candidate> rows_;            // fitted to
+  std::vector<PointPrediction> at_prior_;  // of them, by the built-in constants
+  int simulated_ = 0;                      // before the fit
   PointsCalibration found_;
 };
 

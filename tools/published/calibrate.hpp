@@ -37,12 +37,15 @@ struct PointsCalibration {
   std::vector<Point> points;
   std::vector<RefusedPoint> refused;
   int other_devices = 0;  // rows that could be asked, of devices that were not chosen
+  bool few = false;       // the posterior of every constant that few rows depend on
 };
 
 /// Rows to judge by (`split` other than "calibrate"), without a step time, and those that the
 /// simulator does not know or cannot run are refused. A group of the cross-validation is a model
-/// with a tensor degree. The priors are the built-in rates of the chip. Throws UsageError where all
-/// rows are refused, where they are of several kinds of device and none is chosen, and as
+/// with a tensor degree. The priors are the built-in rates of the chip. Of most_few_runs rows or
+/// fewer, where no constants are named, every constant that they depend on is free, held by its
+/// prior, and the calibration says what it rests on. Throws UsageError where all rows are refused,
+/// where they are of several kinds of device and none is chosen, and as check_few_runs() and
 /// fit_rates().
 PointsCalibration calibrate_points(const std::vector<Point>& points,
                                    const CalibrateRequest& request);

@@ -103,10 +103,11 @@ std::string refused_rows(const std::vector<RefusedPoint>& refused) {
 }
 
 // What a reader must know beside the tables.
-std::string remarks(const RateFit& fit) {
+std::string remarks(const PointsCalibration& found) {
+  const RateFit& fit = found.fit;
   std::string text;
   const RateSet& chosen = fit.sets[fit.chosen];
-  if (fit.groups < 2) {
+  if (fit.groups < 2 && !found.few) {
     text += fmt::format(
         "All rows are of one model and tensor degree, so nothing is cross-validated{}.\n",
         fit.sets.size() == 1 ? "" : " and one constant is free");
@@ -118,6 +119,22 @@ std::string remarks(const RateFit& fit) {
   }
   if (!chosen.fit.converged) {
     text += fmt::format("The fit has not converged in {} iterations.\n", chosen.fit.iterations);
+  }
+  return text;
+}
+
+// What a calibration on few runs is good for, by class.
+std::string rested_on(const Calibration& calibration) {
+  std::string text;
+  for (const CalibratedRuns& runs : calibration.rests_on) {
+    const RunClass of{any_word, runs.kind, any_word, runs.products, any_word, any_word};
+    text += fmt::format(
+        "It rests on {} run{} of {} by {}: {}\n", runs.rows, runs.rows == 1 ? "" : "s",
+        words_of(of), runs.software,
+        runs.high > 0
+            ? fmt::format("80 % of others lie within {:.3f} to {:.3f} of the prediction", runs.low,
+                          runs.high)
+            : "too few published runs to say what remains, so the range of their class stays");
   }
   return text;
 }
@@ -155,7 +172,7 @@ std::string calibration_text(const PointsCalibration& found, const std::string& 
     text += wrapped("Error of rows whose group was left out of the fit:\n", width) +
             sets_table(fit, width) + "\n";
   }
-  text += wrapped(errors_sentence(found) + remarks(fit), width);
+  text += wrapped(errors_sentence(found) + remarks(found) + rested_on(found.calibration), width);
   if (found.other_devices > 0) {
     text += fmt::format("{} of other devices left aside\n",
                         rows_in_words(static_cast<std::size_t>(found.other_devices)));

@@ -140,6 +140,7 @@ Point point_of(const RowCells& row, int line) {
   if (const auto share = row.number("mfu_pct")) point.mfu = *share / 100;
   if (const auto gib = row.number("memory_gib")) point.memory = *gib * bytes_per_gib;
   point.split = row.text("split");
+  point.log = row.text("log");
   point.note = row.text("note");
   const auto size = [&row](std::string_view column) { return row.whole<std::int64_t>(column, 0); };
   point.experts = size("experts");

@@ -46,6 +46,7 @@ struct Point {
   std::optional<double> mfu;     // a share
   std::optional<double> memory;  // bytes
   std::string split;             // "calibrate", "oracle"
+  std::string log;               // file of what the training printed, for take_logged_steps()
   std::string note;
   int line = 0;  // of the file
 };
@@ -104,6 +105,7 @@ struct PointPrediction {
   double tokens_per_gpu_second = 0;  // 0: unknown
   std::optional<bool> fits{};        // into the memory of its devices; empty: unknown
   std::optional<RunClass> of{};      // its class
+  std::string software{};            // generation; empty: none is stated
 };
 
 /// The step time that the row states by a rate alone: its tokens a second, where the batch had to

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cost_models/transformers/priced_language.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "tools/published/points.hpp"
@@ -77,6 +78,9 @@ PointPrediction predicted(const Question& question) {
   prediction.tokens_per_gpu_second = row.figures.rates.tokens_per_device_second.value_or(0);
   prediction.mfu = row.figures.rates.mfu.value_or(0);
   prediction.of = run_class(row.asked.model(), row.asked.ranked());
+  if (const auto priced = priced_language(row.asked.model())) {
+    prediction.software = priced->software;
+  }
   const bool ran = !question.blocks_alone;
   if (ran && row.outcome->fit != Fit::unknown) prediction.fits = row.outcome->fit == Fit::yes;
   return prediction;

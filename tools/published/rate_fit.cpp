@@ -98,6 +98,7 @@ class Simulations {
 class Fitting {
  public:
   explicit Fitting(const RateFitRequest& request) : request_(request), simulations_(request) {
+    options_.scale = request.scale;
     for (std::size_t i = 0; i < request.steps.size(); ++i) {
       measured_.push_back(request.steps[i].seconds);
       groups_[request.steps[i].group].push_back(i);
@@ -110,7 +111,9 @@ class Fitting {
     found.groups = static_cast<int>(groups_.size());
     simulations_.say("simulating with the built-in constants");
     found.before = step_errors(measured_, simulations_(all_, request_.prior));
-    if (!request_.free.empty()) {
+    if (request_.every) {
+      found.sets.push_back(fitted(dependent(), nullptr));
+    } else if (!request_.free.empty()) {
       found.sets.push_back(fitted(request_.free, nullptr));
     } else {
       try_sets(found);
@@ -123,6 +126,27 @@ class Fitting {
   }
 
  private:
+  // The constants above 0 on which a step depends; the first of all where there is none.
+  std::vector<std::string> dependent() {
+    RateSet all;
+    std::vector<double> values;
+    for (const KernelConstant& one : kernel_constants()) {
+      if (!(request_.prior.*one.member > 0)) continue;  // its logarithm is fitted
+      all.free.emplace_back(one.name);
+      all.priors.push_back(prior_of(one, request_.prior));
+      values.push_back(all.priors.back().prior);
+    }
+    simulations_.say("looking for constants that steps depend on");
+    const PredictPoints predict = predictions(all, all_);
+    const LocalModel local = local_model(predict, all.priors, values, predict(values), options_);
+    std::vector<std::string> found;
+    for (std::size_t c = 0; c < all.free.size(); ++c) {
+      if (depends(local.slopes[c])) found.push_back(all.free[c]);
+    }
+    if (found.empty()) found = {default_free().front()};
+    return found;
+  }
+
   void try_sets(RateFit& found) {
     double least = 0;
     int worse = 0;
@@ -172,8 +196,9 @@ class Fitting {
   }
 
   // Whether a step depends on the constant added last.
-  static bool matters(const RateSet& set) {
-    const std::vector<double>& slopes = set.fit.local.slopes.back();
+  static bool matters(const RateSet& set) { return depends(set.fit.local.slopes.back()); }
+
+  static bool depends(const std::vector<double>& slopes) {
     return std::any_of(slopes.begin(), slopes.end(),
                        [](double slope) { return std::abs(slope) > 1e-6; });
   }
@@ -187,7 +212,7 @@ class Fitting {
     }
     std::vector<double> start = smaller ? values_of(*smaller) : std::vector<double>{};
     if (smaller) start.push_back(set.priors.back().prior);
-    set.fit = fit(measured_, predictions(set, all_), set.priors, {}, start);
+    set.fit = fit(measured_, predictions(set, all_), set.priors, options_, start);
     if (groups_.size() > 1) {
       set.left_out = predicted_left_out(set);
       set.cross_validated = step_errors(measured_, set.left_out);
@@ -211,7 +236,8 @@ class Fitting {
   std::vector<double> without(const RateSet& set, const std::vector<std::size_t>& left_out) {
     std::vector<bool> kept(all_.size(), true);
     for (const std::size_t step : left_out) kept[step] = false;
-    std::vector<double> values = values_of(fit_local(measured_, set.fit.local, set.priors, kept));
+    std::vector<double> values =
+        values_of(fit_local(measured_, set.fit.local, set.priors, kept, options_));
     if (reaches(set.fit.local, values)) return values;
     std::vector<std::size_t> rest;
     std::vector<double> measured;
@@ -222,8 +248,8 @@ class Fitting {
     }
     const PredictPoints predict = predictions(set, rest);
     for (int i = 0; i < most_relocations; ++i) {
-      const LocalModel nearer = local_model(predict, set.priors, values, predict(values));
-      values = values_of(fit_local(measured, nearer, set.priors));
+      const LocalModel nearer = local_model(predict, set.priors, values, predict(values), options_);
+      values = values_of(fit_local(measured, nearer, set.priors, {}, options_));
       if (reaches(nearer, values)) break;
     }
     return values;
@@ -263,6 +289,7 @@ class Fitting {
 
   const RateFitRequest& request_;
   Simulations simulations_;
+  FitOptions options_;
   std::vector<double> measured_;
   std::map<std::string, std::vector<std::size_t>> groups_;  // steps, by name
   std::vector<std::size_t> all_;

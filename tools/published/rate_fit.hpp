@@ -62,7 +62,9 @@ struct RateFitRequest {
   KernelRates prior;              // every rate that may be free is above 0
   std::vector<double> at_prior;   // the steps by these rates, where they are known; else empty
   std::vector<std::string> free;  // exactly these; empty: chosen from default_free()
-  int threads = 1;                // the result does not depend on it
+  bool every = false;  // all that a step depends on, however few steps: their priors hold them
+  double scale = FitOptions{}.scale;  // of the loss, in log(predicted/measured)
+  int threads = 1;                    // the result does not depend on it
   /// FitInterrupted is thrown where it is set.
   const std::atomic<bool>* interrupted = nullptr;
   /// Called on the caller's thread; may be empty.

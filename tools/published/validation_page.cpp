@@ -28,7 +28,8 @@ run of its kind was published on its chip, a line says so, and the range is the 
 * Rows that a constant was fitted to are no runs of a class. Built-in constants may have been chosen with rows of `calibrate` in
   view (tools/published/README.md). Coverage below is of sources left out of the ranges, not of the constants.
 * "Without software": the same rows without generation and recipe, as a question without `--software` has it.
-* With `--calibration` the range stays that of the built-in constants.
+* With `--calibration` the range stays that of the built-in constants, unless the file rests on few runs of the same software
+  and class: then it is what [such calibrations](../../cost_models/README.md#from-few-runs) left on published runs.
 * Given times (`uniform:…`, a file, a profile) have no range. To add them up is exact arithmetic, and how far they are from the
   machine is not ours to know. [Accuracy](accuracy.md#accuracy-against-real-runs) has the executor's runs.
 * Models priced by a roofline (`model:resnet50@h100`) have none: they are bounds, and were held against no run.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "cost_models/transformers/priced_language.hpp"
 #include "sim/base/errors.hpp"
 #include "tools/study/evidence/evidence_file.hpp"
 
@@ -94,6 +95,24 @@ const ClassEvidence* find_class(const EvidenceTable& table, const RunClass& of, 
   return found == table.end() ? nullptr : &*found;
 }
 
+// The traits that the runs of a calibration have: software, kind, chip and products.
+constexpr std::size_t calibrated_traits = 4;
+
+// What remains where the model's rates rest on runs of its software and class; empty: they do not.
+std::optional<Interval> calibrated_interval(const Model& model, const RunClass& of) {
+  const std::optional<PricedLanguage> priced = priced_language(model);
+  if (!priced) return std::nullopt;
+  for (const CalibratedRuns& runs : priced->calibrated) {
+    const bool alike = runs.software == priced->software && runs.kind == of[1] &&
+                       runs.products == of[chip_trait + 1];
+    if (!alike || !(runs.high > 0)) continue;
+    Interval interval{runs.low, runs.high, widened(of, calibrated_traits), runs.rows, 1};
+    interval.calibrated = runs.rows;
+    return interval;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view name(HeldFigure figure) { return figure == HeldFigure::step ? "step" : "memory"; }
@@ -117,7 +136,8 @@ std::optional<Interval> find_interval(const EvidenceTable& table, const RunClass
 Intervals intervals_of(const Model& model, const RankedCluster* ranked) {
   const std::optional<RunClass> of = run_class(model, ranked);
   if (!of) return {};
-  return {find_interval(bundled_evidence(), *of, HeldFigure::step),
+  const std::optional<Interval> calibrated = calibrated_interval(model, *of);
+  return {calibrated ? calibrated : find_interval(bundled_evidence(), *of, HeldFigure::step),
           find_interval(bundled_evidence(), *of, HeldFigure::memory)};
 }
 
@@ -126,6 +146,12 @@ std::string provenance_of(const Interval& interval) {
   const std::string_view stated = software == "known"     ? ", software stated"
                                   : software == "unknown" ? ", asked without their software"
                                                           : "";
+  if (interval.calibrated > 0) {
+    return fmt::format(
+        "80 % of other runs of {} by this software lie within, where a calibration rests on {} of "
+        "them, by published runs left out",
+        words_of(interval.of), interval.calibrated);
+  }
   if (!interval.is_held) {
     return fmt::format(
         "no published run of {} was held against the simulator: the widest range of all classes",

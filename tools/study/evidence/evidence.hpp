@@ -43,6 +43,7 @@ struct Interval {
   int rows = 0;
   int sources = 0;
   bool is_held = true;  // false: no run of its kind on its chip, and the range is the widest of all
+  int calibrated = 0;   // on so many runs of its software and class, whose range it is; 0: on none
 };
 
 /// That of the narrowest class around `of` with enough runs. Empty: the table has none.
@@ -54,7 +55,8 @@ struct Intervals {
   std::optional<Interval> step;
   std::optional<Interval> memory;
 };
-/// By the table that is bundled. Empty where run_class() is.
+/// By the table that is bundled; the step's by the calibration, where that rests on few runs of the
+/// same software and class. Empty where run_class() is.
 Intervals intervals_of(const Model& model, const RankedCluster* ranked);
 
 /// "80 % of 33 published runs of models with experts on H100 (2 sources, software stated) lie
