@@ -31,7 +31,7 @@ SettingQuestion one_case_of(const Request& request, const std::string& several);
 
 /// The answer: a row for each number of devices and schedule, and the rankings of the synchronous
 /// and of the asynchronous rows, where there are any. Of several rows, `advice` says whether one
-/// device is faster than all, and which changes fit into memory where no row does.
+/// device is faster than all, which changes fit into memory where no row does, and which rows tie.
 struct Result {
   Setting setting;
   std::vector<Row> rows;

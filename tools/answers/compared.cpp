@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tools/base/check_point.hpp"
+#include "tools/study/evidence/evidence.hpp"
+#include "tools/study/evidence/ties.hpp"
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/study.hpp"
 
@@ -168,6 +171,25 @@ class Comparing {
     found_.fits = std::any_of(rows.begin(), rows.end(), [](const Row& row) {
       return row.outcome && row.outcome->fit != Fit::no;
     });
+    if (question_.by == RankBy{} && !found_.sweep()) look_for_ties(found_.orders.front());
+  }
+
+  // Steps of language models alone have a range.
+  void look_for_ties(const RankedRows& order) {
+    if (!order.recommended) return;
+    const RowDifferences differences = differences_of(found_.rows);
+    std::vector<AdvisedRow> advised;
+    for (const std::size_t i : order.rows) {
+      const Row& row = found_.rows[i];
+      const Outcome& outcome = *row.outcome;
+      if (outcome.fit == Fit::no || !(outcome.throughput > 0)) continue;
+      if (!intervals_of(row.asked.model(), row.asked.ranked()).step) return;
+      const Bytes peak =
+          outcome.bytes_known() ? nth(outcome.memory.device, outcome.peak_device()).peak : Bytes{};
+      advised.push_back(
+          {row_name(row, differences), outcome.schedule, 1 / outcome.throughput, peak});
+    }
+    found_.ties = notes_on_advice(advised, row_name(found_.rows[*order.recommended], differences));
   }
 
   void look_for_ways() {

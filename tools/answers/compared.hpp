@@ -44,6 +44,7 @@ struct Comparison {
   std::vector<NamedWaterfall> both{};    // with `why`
   WaysToFit ways{};
   std::string alone{};               // one_device_advice()
+  std::vector<std::string> ties{};   // notes_on_advice() of the synchronous rows
   bool fits = false;                 // any row, or its memory is unknown
   std::vector<std::string> notes{};  // on scenarios, and on what `stop` left out
   bool stopped = false;              // `stop` came; the rows that were done are there

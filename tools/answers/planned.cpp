@@ -1,11 +1,15 @@
 #include "tools/answers/planned.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "cost_models/batch.hpp"
+#include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
 #include "tools/answers/question.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
+#include "tools/study/evidence/ties.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -20,6 +24,20 @@ void add_recommended(const PlanPoint& point, bool drawn, PlanAnswer& found) {
   if (!drawn) return;
   found.drawn.push_back(searched_case(again, its, point.candidate.spec, its.device_counts.front()));
   found.outcomes.push_back(study(found.drawn.back(), Curves::all));
+}
+
+// Steps of language models alone have a range.
+std::vector<std::string> ties_of(const Plan& plan) {
+  std::vector<AdvisedRow> advised;
+  for (std::size_t i = 0; i < plan.front.size(); ++i) {
+    const PlanPoint& point = plan.front[i];
+    if (!point.verdict.intervals.step) return {};
+    if (point.devices() != plan.front.front().devices()) continue;
+    advised.push_back({fmt::format("point {}", i + 1), spelled(point.candidate.spec),
+                       to_seconds(point.verdict.step), point.verdict.fullest()});
+  }
+  return notes_on_advice(advised,
+                         plan.recommended ? fmt::format("point {}", *plan.recommended + 1) : "");
 }
 
 }  // namespace
@@ -38,6 +56,7 @@ PlanAnswer answer(const PlanQuestion& question) {
   if (found.interrupted && found.plan.front.empty()) {
     throw NothingKnown{"no candidate was found that fits"};
   }
+  found.ties = ties_of(found.plan);
   if (found.plan.recommended) {
     add_recommended(found.plan.front[*found.plan.recommended], question.drawn, found);
   }

@@ -26,6 +26,8 @@ struct PlanAnswer {
   bool interrupted = false;  // by `stop` of the request
   /// How the costs of the recommended micro-batch size came about, where nobody measured them.
   std::vector<std::string> size_notes{};
+  std::vector<std::string>
+      ties{};                 // notes_on_advice() of the points on as many devices as the first
   std::vector<Case> drawn{};  // the recommended point, or nothing
   std::vector<Outcome> outcomes{};
 };

@@ -208,6 +208,7 @@ std::vector<std::string> notes_of(const PlanFlags& flags, const PlanAnswer& foun
     const std::optional<Interval>& interval = point.verdict.intervals.step;
     if (interval) say("range: " + provenance_of(*interval));
   }
+  for (const std::string& note : found.ties) say(note);
   for (const std::string& note : found.plan.notes) say(note);
   for (const std::string& note : found.size_notes) say(note);
   if (found.interrupted) {

@@ -414,7 +414,9 @@ TEST_CASE("few runs: a file that rests on what cannot be is refused by place") {
       {"/rests_on/0/rows: must be a whole number from 1 on, not 0.5", {": 3,", ": 0.5,"}},
       {"/rests_on/0: the prediction must be within its range", {"0.9,", "1.05,"}},
   };
-  for (const auto& [words, change] : wrong) {
+  for (const auto& one : wrong) {
+    const std::string words = one.first;
+    const auto& change = one.second;
     CAPTURE(words);
     try {
       read_calibration(refused(change.first, change.second), "f.json");
@@ -422,8 +424,8 @@ TEST_CASE("few runs: a file that rests on what cannot be is refused by place") {
     } catch (const TraceError& error) {
       const std::string said = error.what();
       CAPTURE(said);
-      const std::string pointer = std::string(words).substr(0, std::string(words).find(':'));
-      const std::string rest = std::string(words).substr(pointer.size() + 2);
+      const std::string pointer = words.substr(0, words.find(':'));
+      const std::string rest = words.substr(pointer.size() + 2);
       CHECK(said.find(pointer) != std::string::npos);
       CHECK(said.find(rest) != std::string::npos);
     }
@@ -580,11 +582,13 @@ TEST_CASE("few runs: three of a software predict its others, and ranges hold tho
       }
     }
   }
-  for (const auto& [key, one] : coverage) {
-    MESSAGE(key.first << " rows, " << key.second << ": " << one.share() << " of " << one.all);
-    if (!key.second.empty()) continue;
-    CHECK(one.share() >= 0.75);
-    CHECK(one.share() <= 0.85);
+  for (const auto& one : coverage) {
+    const Held& held_ones = one.second;
+    MESSAGE(one.first.first << " rows, " << one.first.second << ": " << held_ones.share() << " of "
+                            << held_ones.all);
+    if (!one.first.second.empty()) continue;
+    CHECK(held_ones.share() >= 0.75);
+    CHECK(held_ones.share() <= 0.85);
   }
 }
 

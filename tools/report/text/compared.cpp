@@ -186,6 +186,7 @@ std::vector<std::string> compared_notes(const Comparison& found, const Compariso
     const Intervals intervals = intervals_of(row.asked.model(), row.asked.ranked());
     if (intervals.step) say("range: " + provenance_of(*intervals.step));
   }
+  for (const std::string& note : found.ties) say(note);
   if (const std::string note = baselines_note(rows); !note.empty()) say(note);
   if (view.budget.tokens > 0 && !view.budget.price_per_hour && !any_priced(rows)) {
     say("the cost of the training is unknown: give --price, or a cluster whose devices have one");
