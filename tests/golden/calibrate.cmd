@@ -17,13 +17,13 @@ stageline calibrate points.csv --kind a100 --quiet --threads 1 --out "$OUT/one.j
 stageline calibrate points.csv --kind a100 --quiet --threads 3 --out "$OUT/three.json" > "$OUT/three"
 cmp "$OUT/one" "$OUT/three" && cmp "$OUT/one.json" "$OUT/three.json" && echo "threads: the same"
 sed -n '/refused:/,$p' "$OUT/one"
-stageline calibrate points.csv --kind a100 --out - | grep -E '"(format|kind|source)"'
+stageline calibrate points.csv --kind a100 --out - | grep -E '^  "(format|kind|source)"'
 stageline simulate model:llama3-8b@a100 --schedule 1f1b --devices 4 --calibration "$OUT/one.json" > "$OUT/with"
 stageline simulate model:llama3-8b@a100 --schedule 1f1b --devices 4 > "$OUT/without"
 cmp -s "$OUT/with" "$OUT/without" || echo "a simulation with it differs"
 # Few runs: what the file rests on, what cannot be, and the answer that carries the range.
 grep -E '^(id|a)' points.csv | sed 's/,precision,/,framework,precision,/; s/,2,,1,2,/,2,Megatron-Core,,1,2,/' > "$OUT/few.csv"
-stageline calibrate "$OUT/few.csv" --out "$OUT/few.json" | grep -A2 'rests on'
+stageline calibrate "$OUT/few.csv" --out "$OUT/few.json" | grep -A2 'rests on' | sed 's|within .* of the|within … of the|'
 grep -A1 rests_on "$OUT/few.json" | sed 's/"low.*//'
 stageline simulate model:llama3-8b@a100,software=megatron-core-2024 --cluster a100x8 --pp 8 --microbatches 8 \
   --schedule 1f1b --calibration "$OUT/few.json" | grep -A1 'other runs'

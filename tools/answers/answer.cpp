@@ -47,6 +47,7 @@ Result answer(const Request& request, Keep keep) {
     if (!ranking.rows.empty()) result.rankings.push_back(std::move(ranking));
   }
   result.advice = advice_on(request.setting, result);
+  if (result.rows.size() < 2) return result;
   for (std::string& note : found.ties) result.advice.push_back(std::move(note));
   return result;
 }

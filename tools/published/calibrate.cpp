@@ -250,7 +250,7 @@ class PointsFit {
     calibration.source = fmt::format("{}, {} row{}: {}", request_.file, rows_.size(),
                                      rows_.size() == 1 ? "" : "s", fmt::join(words, "; "));
     calibration.date = request_.date;
-    if (found_.few) calibration.rests_on = rested_on_by(few_runs());
+    if (found_.few) calibration.rests_on = rested_on_by(few_runs(), chosen.fit.predicted);
   }
 
   const CalibrateRequest& request_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <utility>
 
@@ -107,18 +108,21 @@ std::optional<Interval> remaining_interval(const RunClass& of, const EvidenceTab
   return interval;
 }
 
-std::vector<CalibratedRuns> rested_on_by(const std::vector<FewRun>& runs) {
-  std::map<RunClass, int> counts;
-  for (const FewRun& run : runs) {
-    if (run.prediction.of) ++counts[widened(*run.prediction.of, shared_traits)];
+std::vector<CalibratedRuns> rested_on_by(const std::vector<FewRun>& runs,
+                                         const std::vector<double>& fitted) {
+  std::map<RunClass, std::vector<double>> ratios;  // measured over fitted
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i].prediction.of) continue;
+    ratios[widened(*runs[i].prediction.of, shared_traits)].push_back(runs[i].seconds / fitted[i]);
   }
-  const auto rounded = [](double factor) { return std::round(1000 * factor) / 1000; };
   std::vector<CalibratedRuns> all;
-  for (const auto& [of, rows] : counts) {
+  for (const auto& [of, of_class] : ratios) {
+    const auto rows = static_cast<int>(of_class.size());
     CalibratedRuns one{runs.front().prediction.software, of[1], of[chip_trait + 1], rows};
     if (const auto interval = remaining_interval(of, bundled_evidence(), rows)) {
-      one.low = rounded(interval->low);
-      one.high = rounded(interval->high);
+      const auto [least, most] = std::minmax_element(of_class.begin(), of_class.end());
+      one.low = std::floor(1000 * std::min(interval->low, *least)) / 1000;
+      one.high = std::ceil(1000 * std::max(interval->high, *most)) / 1000;
     }
     all.push_back(std::move(one));
   }

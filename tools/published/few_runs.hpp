@@ -45,7 +45,8 @@ const Narrowing& narrowing_of(int rows);
 std::optional<Interval> remaining_interval(const RunClass& of, const EvidenceTable& table,
                                            int rows);
 
-/// By class.
-std::vector<CalibratedRuns> rested_on_by(const std::vector<FewRun>& runs);
+/// By class; a range holds the deviations that its own runs have left. `fitted`: seconds by run.
+std::vector<CalibratedRuns> rested_on_by(const std::vector<FewRun>& runs,
+                                         const std::vector<double>& fitted);
 
 }  // namespace stageline

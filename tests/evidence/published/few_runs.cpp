@@ -432,6 +432,20 @@ TEST_CASE("few runs: a file that rests on what cannot be is refused by place") {
   }
 }
 
+TEST_CASE("few runs: rows that disagree leave a range that holds them") {
+  std::vector<Point> points = first(small_runs(find_chip_rates("a100")->rates), 1);
+  points.push_back(points[0]);
+  points[1].step_time = *points[1].step_time * 1.6;
+  const Calibration calibration = calibrate_points(points, request()).calibration;
+  REQUIRE(calibration.rests_on.size() == 1);
+  const auto left = [&](std::size_t row) {
+    return calibration.residuals[row].measured / calibration.residuals[row].predicted;
+  };
+  CHECK(calibration.rests_on.front().low <= left(0));
+  CHECK(calibration.rests_on.front().high >= left(1));
+  CHECK(left(1) / left(0) == doctest::Approx(1.6));
+}
+
 TEST_CASE("few runs: a kind without enough sources, or never held, keeps its range") {
   const RunClass dense{"known", "dense", "a100", "16", "whole", "short"};
   const EvidenceTable& table = bundled_evidence();
