@@ -20,7 +20,7 @@ constexpr double farthest = 4;       // no published run is farther from its pre
 
 // Published runs left out of fits to 1, 2, 3, 6 and 9 others of their source, software and chip:
 // the quantiles of 10 and 90 % of log(measured/predicted) over the half width of the class, each
-// source with the same weight. Made by tests/evidence/published/few_runs.cpp, thorough, 2026-11-30.
+// source with the same weight. Made by tests/evidence/published/runs_left_out.cpp, 2026-11-30.
 constexpr std::array narrowings{
     Narrowing{1, -0.79, 0.79}, Narrowing{2, -0.67, 0.76}, Narrowing{3, -0.64, 0.74},
     Narrowing{6, -0.58, 0.68}, Narrowing{9, -0.51, 0.69},
