@@ -58,6 +58,15 @@ struct TokenRouting {
   }
 };
 
+/// Which ranks of a group a collective is among, and how it moves what they have.
+struct GroupUse {
+  int part = 0;         // neighbours in the group that are one part of it; 0: the group is one
+  bool across = false;  // among the ranks at the same place of all parts; else within each part
+  int blocks = 0;       // one a rank, which go round the ranks by messages, a step each; 0: by a
+                        // collective of the library's choice
+  friend auto operator<=>(const GroupUse&, const GroupUse&) = default;
+};
+
 /// A collective of a layer, for one micro-batch: blocking, part of F, I or W.
 struct LayerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -70,6 +79,7 @@ struct LayerCollective {
   double hidden = 0;  // the share of their time that runs under the products beside them, 0 to 1;
   Time forward_beside{};   // no more than these take, in all of F
   Time backward_beside{};  // and of I
+  GroupUse use{};
   friend bool operator==(const LayerCollective&, const LayerCollective&) = default;
 };
 

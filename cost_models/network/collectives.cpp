@@ -259,10 +259,13 @@ CollectivePlan Collectives::plan(const Collective& collective) {
   if (collective.groups.empty() || collective.groups.front().size() == 1) return {no_algorithm, {}};
   Prepared& found = prepared(collective.groups, collective.beside, collective.routing);
   const bool by_dispatcher = !collective.routing.dispatcher.empty();
-  Candidate best = by_dispatcher ? dispatched(collective, found) : chosen(collective, found);
+  Candidate best = by_dispatcher         ? dispatched(collective, found)
+                   : collective.messages ? in_messages(collective, found)
+                                         : chosen(collective, found);
   double rate = rate_of(best.pace, best.use->rate);
   Time setup = best.pace.setup;
-  const auto* const first = by_dispatcher ? nullptr : measured(collective.kind, found);
+  const bool as_measured = !by_dispatcher && !collective.messages;
+  const auto* const first = as_measured ? measured(collective.kind, found) : nullptr;
   if (first != nullptr) {
     const MeasuredPace own = pace_of(cluster_, *first, collective.bytes);
     setup = from_seconds(own.setup);
@@ -272,7 +275,8 @@ CollectivePlan Collectives::plan(const Collective& collective) {
     const Use& one = use(*best.algorithm, collective, alone);
     if (best.use->rate < one.rate) rate *= best.use->rate / one.rate;
   }
-  CollectivePlan plan{best.algorithm->name, {setup, collective.bytes, {}, {}}};
+  CollectivePlan plan{collective.messages ? ring_of_messages : best.algorithm->name,
+                      {setup, collective.bytes, {}, {}}};
   Route& route = plan.costs.route;
   route = best.use->route;
   route.bandwidth = rounded(rate);
@@ -299,6 +303,15 @@ Collectives::Candidate Collectives::dispatched(const Collective& collective, Pre
                                  ranks_text(cluster_, found.ranks.front()), own.summary));
   }
   return candidate(own, collective, found);
+}
+
+// Messages between neighbours of one ring, at the rate of NCCL's rings (assumed): nobody divides
+// them among the links that other ranks have across a boundary.
+Collectives::Candidate Collectives::in_messages(const Collective& collective, Prepared& found) {
+  const auto all = algorithms();
+  const auto ring =
+      std::find_if(all.begin(), all.end(), [](const auto* one) { return one->name == "ring"; });
+  return candidate(**ring, collective, found);
 }
 
 Collectives::Candidate Collectives::chosen(const Collective& collective, Prepared& found) {

@@ -31,7 +31,11 @@ struct Collective {
   /// take is not asked. They run the same algorithm, those that it cannot do the best for them.
   std::vector<std::vector<int>> beside{};
   TokenRouting routing{};  // of an all-to-all; by a dispatcher, which is its algorithm
+  bool messages = false;   // block by block to the next rank: a ring, whatever algorithms are named
 };
+
+/// The name of a ring of messages.
+inline constexpr std::string_view ring_of_messages = "p2p";
 
 /// The name of the algorithm for groups of one.
 inline constexpr std::string_view no_algorithm = "none";
@@ -119,6 +123,7 @@ class Collectives {
                                const Prepared& found, Tier& tier);
   Candidate candidate(const Algorithm& algorithm, const Collective& collective, Prepared& found);
   Candidate chosen(const Collective& collective, Prepared& found);
+  Candidate in_messages(const Collective& collective, Prepared& found);
   Candidate dispatched(const Collective& collective, Prepared& found);
   const MeasuredCollective* measured(CollectiveKind kind, const Prepared& found) const;
 

@@ -21,6 +21,16 @@ void add_times(Times& sum, const BlockingTimes& more) {
   add(sum.recompute, more.recompute);
 }
 
+/// What of a ring's messages in I runs under attention, of as many blocks as steps: keys and values
+/// move in all steps but the last, their gradients in all but the first (TransformerEngine's
+/// attention/dot_product_attention/context_parallel.py). So in one step either moves alone, and in
+/// the others each has half of it. `beside`: half of all steps but one; `time`: of all messages.
+inline Time hidden_in_ring(Time time, Time beside, int blocks) {
+  const double message = static_cast<double>(time.count()) / (blocks - 1);
+  const double half = static_cast<double>(beside.count()) / (blocks - 1);
+  return Time{std::llround(std::min(message, 2 * half) + (blocks - 2) * std::min(message, half))};
+}
+
 /// What of a layer's collective of that time runs under the products beside it: the share that it
 /// says, and no more than these take. `again`: R repeats those of F.
 inline BlockingTimes hidden_of(const LayerCollective& collective, Time time, bool again) {
@@ -31,7 +41,11 @@ inline BlockingTimes hidden_of(const LayerCollective& collective, Time time, boo
   BlockingTimes times;
   if (collective.hidden <= 0) return times;
   times.forward = under(collective.forward, collective.forward_beside);
-  times.input_grad = under(collective.input_grad, collective.backward_beside);
+  const int rings = collective.use.blocks > 1 ? collective.input_grad : 0;
+  times.input_grad =
+      rings > 0
+          ? hidden_in_ring(time, collective.backward_beside / rings, collective.use.blocks) * rings
+          : under(collective.input_grad, collective.backward_beside);
   times.backward = times.input_grad;
   if (again) times.recompute = times.forward;
   return times;

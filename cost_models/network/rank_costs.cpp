@@ -26,30 +26,52 @@ void add_buffers(Costs& costs, const Model& model, const Partition& partition) {
   }
 }
 
-}  // namespace
-
-Time RankedCluster::blocking_time(const LayerCollective& collective, const PipelineRank& rank) {
-  const auto key = std::tuple(collective.kind, collective.group, collective.bytes.count,
-                              collective.routing, rank.pipeline, rank.data);
-  auto known = blocking_.find(key);
-  if (known == blocking_.end()) {
-    Collective asked{collective.kind,
-                     collective.bytes,
-                     grid_.groups(collective.group, rank.pipeline, rank.data),
-                     collective.group,
-                     {},
-                     collective.routing};
-    if (rank.data >= 0) {
-      for (std::vector<int>& group : grid_.groups(collective.group, rank.pipeline, -1)) {
-        const bool own = std::count(asked.groups.begin(), asked.groups.end(), group) > 0;
-        if (!own) asked.beside.push_back(std::move(group));
+// The groups that a collective among parts of them has.
+std::vector<std::vector<int>> in_use(std::vector<std::vector<int>> groups, const GroupUse& how) {
+  if (how.part == 0) return groups;
+  std::vector<std::vector<int>> found;
+  for (const std::vector<int>& group : groups) {
+    const int parts = static_cast<int>(group.size()) / how.part;
+    const int count = how.across ? how.part : parts;
+    const int ranks = how.across ? parts : how.part;
+    for (int g = 0; g < count; ++g) {
+      std::vector<int>& one = found.emplace_back();
+      for (int r = 0; r < ranks; ++r) {
+        one.push_back(nth(group, how.across ? r * how.part + g : g * how.part + r));
       }
     }
-    const CollectivePlan plan = collectives_.plan(asked);
-    known = blocking_.emplace(key, Blocking{alone(plan.costs), plan.algorithm}).first;
   }
-  use(collective.group, collective.kind, collective.bytes, known->second.algorithm);
-  return known->second.time;
+  return found;
+}
+
+}  // namespace
+
+const RankedCluster::Blocking& RankedCluster::blocking(const LayerCollective& collective,
+                                                       const PipelineRank& rank) {
+  const auto key = std::tuple(collective.kind, collective.group, collective.bytes.count,
+                              collective.routing, collective.use, rank.pipeline, rank.data);
+  const auto known = blocking_.find(key);
+  if (known != blocking_.end()) return known->second;
+  const auto groups = [&](int data) {
+    return in_use(grid_.groups(collective.group, rank.pipeline, data), collective.use);
+  };
+  Collective asked{
+      collective.kind,    collective.bytes,         groups(rank.data), collective.group, {},
+      collective.routing, collective.use.blocks > 0};
+  if (rank.data >= 0) {
+    for (std::vector<int>& group : groups(-1)) {
+      const bool own = std::count(asked.groups.begin(), asked.groups.end(), group) > 0;
+      if (!own) asked.beside.push_back(std::move(group));
+    }
+  }
+  const CollectivePlan plan = collectives_.plan(asked);
+  return blocking_.emplace(key, Blocking{alone(plan.costs), plan.algorithm}).first->second;
+}
+
+Time RankedCluster::blocking_time(const LayerCollective& collective, const PipelineRank& rank) {
+  const Blocking& found = blocking(collective, rank);
+  use(collective.group, collective.kind, collective.bytes, found.algorithm);
+  return found.time;
 }
 
 CollectiveCosts RankedCluster::planned(const Collective& collective) {
@@ -74,6 +96,22 @@ void RankedCluster::use(Dimension dimension, CollectiveKind kind, Bytes bytes,
     at->least = std::min(at->least, bytes);
     at->most = std::max(at->most, bytes);
   }
+}
+
+// What a micro-batch's ops wait for the collective, and what runs under them.
+void RankedCluster::add_op_times(const LayerCollective& collective, const StagePlace& place) {
+  const Blocking& found = blocking(collective, rank_of(place.replicas.front()));
+  const auto at = std::find_if(used_.begin(), used_.end(), [&](const UsedAlgorithm& one) {
+    return one.dimension == collective.group && one.kind == collective.kind &&
+           one.algorithm == found.algorithm;
+  });
+  if (at == used_.end()) return;
+  const Time time = blocking_time(collective, place);
+  const auto of_ops = [](const BlockingTimes& times) {
+    return checked_sum(times.forward, times.backward);
+  };
+  add(at->exposed, of_ops(blocking_of(collective, time, false)));
+  add(at->hidden, of_ops(hidden_of(collective, time, false)));
 }
 
 // The time on the slowest rank that has the stage.
@@ -105,9 +143,11 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
     if (rebuilt.empty()) continue;
     for (const LayerCollective& collective :
          module_collectives(model.layers[l], rebuilt[s], place)) {
+      const Time time = blocking_time(collective, placement.stage[s]);
       BlockingTimes more;
-      more.recompute =
-          checked_product(blocking_time(collective, placement.stage[s]), collective.forward);
+      more.recompute = blocking_of(collective, time, true).recompute;
+      stage.hidden.recompute =
+          checked_sum(stage.hidden.recompute, hidden_of(collective, time, true).recompute);
       add_times(stage.blocking, more);
       add_times(nth(stage.blocking_by, collective.group), more);
       add_times(stage, more);
@@ -120,8 +160,8 @@ std::vector<BlockingTimes> RankedCluster::least_blocking(const Model& model,
   const std::lock_guard lock(shared_->access());
   std::map<LayerCollective, Time, bool (*)(const LayerCollective&, const LayerCollective&)> least(
       [](const LayerCollective& a, const LayerCollective& b) {
-        return std::tie(a.kind, a.group, a.bytes, a.routing) <
-               std::tie(b.kind, b.group, b.bytes, b.routing);
+        return std::tie(a.kind, a.group, a.bytes, a.routing, a.use) <
+               std::tie(b.kind, b.group, b.bytes, b.routing, b.use);
       });
   const auto least_of = [&](const LayerCollective& collective) {
     const auto known = least.find(collective);
@@ -185,6 +225,11 @@ std::vector<UsedAlgorithm> RankedCluster::algorithms(const Model& model, const P
   Costs costs;
   costs.stage.resize(placement.stage.size());
   add_collectives(costs, model, partition, placement, {});
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    for (const LayerCollective& collective : model.layers[l].collectives) {
+      add_op_times(collective, placement.stage[as_size(partition.stage_of[l])]);
+    }
+  }
   return std::exchange(used_, {});
 }
 

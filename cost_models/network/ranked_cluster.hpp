@@ -29,7 +29,17 @@ struct UsedAlgorithm {
   std::string_view algorithm;
   Bytes least{};
   Bytes most{};
+  // In F and B of one micro-batch through all stages, where ops contain it.
+  Time exposed{};
+  Time hidden{};  // under the ops' own compute
 };
+
+/// Whether what ops wait for is told apart from what runs under them: of context-parallel ranks.
+inline bool has_op_times(const UsedAlgorithm& one) {
+  return one.dimension == Dimension::context &&
+         (one.hidden > Time{} || one.kind == CollectiveKind::all_to_all ||
+          one.algorithm == ring_of_messages);
+}
 
 /// A layer with weights as ZeRO exchanges it.
 struct StageUnit {
@@ -104,6 +114,10 @@ class RankedCluster {
                                             std::optional<Dimension> group = std::nullopt);
 
  private:
+  struct Blocking {
+    Time time{};
+    std::string_view algorithm;
+  };
   PipelineRank rank_of(int device) const;
   int device_at(int pipeline, int data) const;
   // What must be equal of a route of two replicas.
@@ -118,6 +132,8 @@ class RankedCluster {
   void make_network();
   bool scatters_messages(const Model& model) const;
   CollectiveCosts planned(const Collective& collective);
+  const Blocking& blocking(const LayerCollective& collective, const PipelineRank& rank);
+  void add_op_times(const LayerCollective& collective, const StagePlace& place);
   Time blocking_time(const LayerCollective& collective, const PipelineRank& rank);
   Time blocking_time(const LayerCollective& collective, const StagePlace& place);
   Model as_run(const Costs& costs, Model model, const Partition& partition,
@@ -160,11 +176,8 @@ class RankedCluster {
   Network network_;
   ResourceNumbers numbers_;
   std::shared_ptr<FoundRoutes> scattered_;  // its routes where messages are scattered
-  struct Blocking {
-    Time time{};
-    std::string_view algorithm;
-  };
-  std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, TokenRouting, int, int>, Blocking>
+  std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, TokenRouting, GroupUse, int, int>,
+           Blocking>
       blocking_;
   std::vector<UsedAlgorithm> used_;  // so far, sorted
   bool uneven_ = false;              // replicas are alike but for what they share their links with

@@ -7,9 +7,11 @@
 // Plain attention computes the scores of all pairs of tokens, whatever the mask, in each slice; a
 // fused kernel those below the diagonal, and of a sliding window those within it. Among
 // context-parallel ranks the pairs are shared equally (as in Llama 3, arXiv 2407.21783, each has
-// two pieces of a sequence, one from either end). Slices of a sequence have unequal ones: the first
-// attends to itself, the last to all before it.
+// two pieces of a sequence, one from either end), or all wait for the last one, whose single piece
+// attends to most; ranks that exchange heads have the whole sequence. Slices of a sequence have
+// unequal ones: the first attends to itself, the last to all before it.
 #include <algorithm>
+#include <cmath>
 
 #include "cost_models/transformers/passes.hpp"
 
@@ -51,14 +53,36 @@ double attended_pairs(double seq, double window, bool chunked, bool causal) {
   return chunked ? reach * seq / 2 : reach * seq - reach * reach / 2;
 }
 
-// Those of the tokens of the slice that is priced, on all context-parallel ranks.
-double pairs_of_slice(const RankSizes& sizes, double window, bool chunked, bool causal) {
-  if (sizes.slice < 0 || !causal) {
-    return attended_pairs(sizes.seq, window, chunked, causal) / sizes.slices;
+// Those of the first tokens alone.
+double pairs_before(double tokens, double window, bool chunked) {
+  if (window <= 0 || tokens <= window) return tokens * tokens / 2;
+  if (!chunked) return window * tokens - window * window / 2;
+  const double whole = std::floor(tokens / window);
+  const double rest = tokens - whole * window;
+  return whole * window * window / 2 + rest * rest / 2;
+}
+
+// Pairs of the context-parallel rank with most over the mean.
+double most_pairs(const RankSizes& sizes, const LanguageForm& form, double window, bool chunked) {
+  if (form.context_balanced || sizes.context_ring <= 1) return 1;
+  const int ranks = static_cast<int>(sizes.context_ring);
+  double most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    most = std::max(most, causal_pairs({sizes.seq, window, chunked}, ranks, rank, false));
   }
-  const auto first = [&](double tokens) { return attended_pairs(tokens, window, chunked, causal); };
+  return most * ranks / pairs_before(sizes.seq, window, chunked);
+}
+
+// Those of the tokens of the slice that is priced, of the context-parallel rank with most.
+double pairs_of_slice(const RankSizes& sizes, const LanguageForm& form, double window, bool chunked,
+                      bool causal) {
+  const double most = causal ? most_pairs(sizes, form, window, chunked) : 1;
+  if (sizes.slice < 0 || !causal) {
+    return attended_pairs(sizes.seq, window, chunked, causal) / sizes.context / sizes.slices * most;
+  }
   const double slice = sizes.seq / sizes.slices;
-  return first(slice * (sizes.slice + 1)) - first(slice * sizes.slice);
+  const double before = pairs_before(slice * sizes.slice, window, chunked);
+  return (pairs_before(slice * (sizes.slice + 1), window, chunked) - before) / sizes.context * most;
 }
 
 // The longest run of keys that one of its tokens attends to.
@@ -67,9 +91,9 @@ double reach_of_slice(const RankSizes& sizes, double window) {
   return window > 0 ? std::min(window, seen) : seen;
 }
 
-void add_flash(LayerKernels& passes, const RankSizes& sizes, double window, bool chunked,
-               bool causal) {
-  const double pairs = sizes.batch * pairs_of_slice(sizes, window, chunked, causal) / sizes.context;
+void add_flash(LayerKernels& passes, const RankSizes& sizes, const LanguageForm& form,
+               double window, bool chunked, bool causal) {
+  const double pairs = sizes.batch * pairs_of_slice(sizes, form, window, chunked, causal);
   const double flops = 2 * pairs * sizes.heads * (sizes.key_width + sizes.value_width);
   const AttentionSize size{reach_of_slice(sizes, window), sizes.tokens * sizes.heads,
                            sizes.key_width, sizes.value_width, false};
@@ -80,6 +104,27 @@ void add_flash(LayerKernels& passes, const RankSizes& sizes, double window, bool
       attention_kernel("attention", KernelKind::attention_flash, flash_backward * flops, false));
   passes.input_grad.back().attention = size;
   passes.input_grad.back().attention.backward = true;
+}
+
+// A ring adds up the parts of attention's output, and backward of the gradients of queries, keys
+// and values: the first part is copied, each other one read, added and written, or half of it, of
+// the ranks whose second piece alone attends to that part. They, and those whose pieces attend to
+// the part's first one alone, copy these halves before (TransformerEngine, attention/
+// dot_product_attention/context_parallel.py, read 2026-11-30). Means of all ranks.
+void add_ring_sums(LayerKernels& passes, const RankSizes& sizes, const LanguageForm& form) {
+  if (sizes.context_ring <= 1 || form.context_exchange == ContextExchange::all_gather) return;
+  constexpr double first = 2;
+  constexpr double sum = 3 * 0.75;
+  constexpr double copy = 2 * 0.5 * 0.5;
+  const double parts = sizes.context_ring - 1;
+  const double queries = sizes.queries();
+  const double output = sizes.attended();
+  const double keys = sizes.read_keys() + sizes.read_values();
+  const double forward = first * output + parts * (sum * output + copy * (queries + keys));
+  const double backward =
+      first * (queries + keys) + parts * ((sum + copy) * (queries + keys) + 2 * copy * output);
+  passes.forward.push_back(elementwise("ring_sums", sizes.bytes(sizes.tokens * forward)));
+  passes.input_grad.push_back(elementwise("ring_sums", sizes.bytes(sizes.tokens * backward)));
 }
 
 void add_grouped_products(LayerKernels& passes, const TransformerConfig& config,
@@ -128,13 +173,14 @@ double reach_of(const TransformerConfig& config, std::int64_t block) {
 
 // Products of the indexer, and its scores of all keys before a token, which a fused kernel makes.
 // Its gradient is that of its own loss: it is trained beside the model.
-void add_indexer(LayerKernels& passes, const LatentAttention& latent, const RankSizes& sizes) {
+void add_indexer(LayerKernels& passes, const LatentAttention& latent, const RankSizes& sizes,
+                 const LanguageForm& form) {
   if (latent.index_heads == 0) return;
   const double heads = real(latent.index_heads);
   const double width = real(latent.index_width);
   add_linear(passes, "index_queries", sizes.tokens, heads * width, real(latent.query_rank));
   add_linear(passes, "index_keys", sizes.tokens, width + heads, sizes.hidden);
-  const double pairs = sizes.batch * pairs_of_slice(sizes, 0, false, true) / sizes.context;
+  const double pairs = sizes.batch * pairs_of_slice(sizes, form, 0, false, true);
   const double flops = 2 * pairs * heads * width;
   const AttentionSize size{reach_of_slice(sizes, 0), sizes.tokens * heads, width, width, false};
   passes.forward.push_back(
@@ -148,21 +194,32 @@ void add_indexer(LayerKernels& passes, const LatentAttention& latent, const Rank
 
 }  // namespace
 
+double causal_pairs(const CausalSequence& of, int ranks, int rank, bool balanced) {
+  const auto of_piece = [&](int piece, int pieces) {
+    const double length = of.tokens / pieces;
+    return pairs_before((piece + 1) * length, of.window, of.chunked) -
+           pairs_before(piece * length, of.window, of.chunked);
+  };
+  if (!balanced) return of_piece(rank, ranks);
+  return of_piece(rank, 2 * ranks) + of_piece(2 * ranks - 1 - rank, 2 * ranks);
+}
+
 void add_attention(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form,
                    std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, form);
   const BlockTraffic traffic = block_traffic(form);
   if (config.latent) {
     add_latent_products(passes, *config.latent, sizes, traffic);
-    if (config.kind(block).indexer) add_indexer(passes, *config.latent, sizes);
+    if (config.kind(block).indexer) add_indexer(passes, *config.latent, sizes, form);
   } else {
     add_grouped_products(passes, config, sizes, traffic, config.kind(block).rotary);
   }
   if (form.attention == AttentionKernel::plain) {
     add_plain(passes, sizes, traffic);
   } else {
-    add_flash(passes, sizes, reach_of(config, block), config.chunked && config.has_window(block),
-              config.causal);
+    add_flash(passes, sizes, form, reach_of(config, block),
+              config.chunked && config.has_window(block), config.causal);
+    add_ring_sums(passes, sizes, form);
   }
   if (config.attention_gate) {
     add_elementwise(passes, "attention_gate", sizes.bytes(sizes.tokens * sizes.attended()),

@@ -121,7 +121,7 @@ void hold_linear(HeldTensors& held, const TransformerConfig& config, const RankS
 
 void hold_attention(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
                     const RankSizes& sizes, bool indexer) {
-  const double queries_and_keys = sizes.tokens * (sizes.queries() + sizes.keys());
+  const double queries_and_keys = sizes.tokens * (sizes.queries() + sizes.read_keys());
   if (config.latent) {
     hold_latent_products(held, *config.latent, sizes, indexer);
   } else {
@@ -130,9 +130,9 @@ void hold_attention(HeldTensors& held, const TransformerConfig& config, const La
       held.keep(2 * sizes.tokens * sizes.attended());  // the gate, and what it weighs
       held.product_writes(sizes.tokens * sizes.attended());
     }
-    held.product_writes(queries_and_keys + sizes.tokens * sizes.values());
+    held.product_writes(queries_and_keys + sizes.tokens * sizes.read_values());
   }
-  held.keep(queries_and_keys + sizes.tokens * sizes.values());
+  held.keep(queries_and_keys + sizes.tokens * sizes.read_values());
   if (form.attention == AttentionKernel::plain) {
     const double dropped = form.dropout ? sizes.element_bytes + mask_bytes : 0;
     const double scores = (sizes.element_bytes + dropped) * sizes.scores();

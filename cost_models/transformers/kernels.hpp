@@ -25,9 +25,17 @@ inline constexpr std::array all_cuda_graphs{CudaGraphs::none, CudaGraphs::partia
 /// "partial".
 std::string_view name(CudaGraphs graphs);
 
-/// How context-parallel ranks get the keys and values of the others: all before attention, or rank
-/// by rank beside attention to those that are there.
-enum class ContextExchange : std::uint8_t { all_gather, ring };
+/// How context-parallel ranks attend to the keys and values of the others: `all_gather` has all of
+/// them before attention (Llama 3, arXiv 2407.21783), `ring` gets them rank by rank beside
+/// attention to those that are there (arXiv 2310.01889), `all_to_all` exchanges parts of the
+/// sequence for heads (DeepSpeed-Ulysses, arXiv 2309.14509), `hierarchical` does so among
+/// neighbours, and has a ring among the parts (USP, arXiv 2405.07719; TransformerEngine's a2a+p2p).
+enum class ContextExchange : std::uint8_t { all_gather, ring, all_to_all, hierarchical };
+inline constexpr std::array all_context_exchanges{
+    ContextExchange::all_gather, ContextExchange::ring, ContextExchange::all_to_all,
+    ContextExchange::hierarchical};
+/// "p2p", as Megatron-LM's --cp-comm-type has it.
+std::string_view name(ContextExchange exchange);
 
 /// How a language model is trained, beside its size.
 struct LanguageForm {
@@ -46,7 +54,10 @@ struct LanguageForm {
   double tp_overlap = 0;  // share of the gathers and scatters of sequence parallelism around the
                           // products of attention and of a dense MLP that runs under these
   ContextExchange context_exchange = ContextExchange::all_gather;
-  double imbalance = 1;    // tokens of the most loaded rank's experts over the mean
+  int context_part = 0;          // neighbours that exchange heads, of a hierarchical exchange
+  bool context_balanced = true;  // each context-parallel rank has a piece of the sequence from
+                                 // either end; else one piece, of which the last attends to most
+  double imbalance = 1;          // tokens of the most loaded rank's experts over the mean
   double capacity = 0;     // rows that experts take at most over the mean, others are dropped; 0:
                            // all
   int expert_padding = 1;  // rows of each expert are padded to a multiple of it
@@ -137,6 +148,17 @@ inline constexpr double narrow_bytes = 1 + 4.0 / 128;
 ///   elementwise  bytes/(bandwidth·memory)
 double seconds(const Kernel& kernel, const KernelRates& rates, double peak_flops,
                double bytes_per_second, bool alignment);
+
+/// Whose tokens attend to themselves and those before.
+struct CausalSequence {
+  double tokens = 0;
+  double window = 0;     // tokens that one attends to at most; 0: all
+  bool chunked = false;  // to those since the last multiple of the window
+};
+/// Pairs of a token and one that it attends to, of a context-parallel rank: balanced, it has the
+/// pieces `rank` and 2·ranks − 1 − rank of 2·ranks equal ones of the sequence; else piece `rank` of
+/// as many as ranks.
+double causal_pairs(const CausalSequence& of, int ranks, int rank, bool balanced);
 
 LayerKernels embedding_kernels(const TransformerConfig& config, const LanguageForm& form);
 LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& form,

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cost_models/slices.hpp"
+#include "cost_models/transformers/context_exchange.hpp"
 #include "sim/base/errors.hpp"
 
 namespace stageline {
@@ -107,7 +108,7 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
         config.name, form.slices));
   }
   // Each rank has a piece of the sequence from either end (Megatron-LM refuses others, too).
-  if (context > 1 && form.attention != AttentionKernel::plain) {
+  if (context > 1 && form.context_balanced && form.attention != AttentionKernel::plain) {
     check_multiple(config, "seq", form.seq, "2·cp, two pieces a rank", 2 * context);
   }
   if (form.sharding.sequence) {
@@ -128,12 +129,7 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
   check_tp_overlap(config, form);
   check_linear_form(config, form);
   check_sparse_form(config, form);
-  if (form.context_exchange == ContextExchange::ring && form.attention == AttentionKernel::plain) {
-    throw UsageError(fmt::format(
-        "{}: cp_exchange=ring adds up attention part by part, which attention=plain does not; take "
-        "attention=flash, or cp_exchange=all_gather",
-        config.name));
-  }
+  check_context_exchange(config, form);
 }
 
 }  // namespace stageline

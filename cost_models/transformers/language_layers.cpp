@@ -176,7 +176,7 @@ Time attention_in_ring(const Layer& layer, const std::vector<Kernel>& pass,
   for (const Kernel& kernel : pass) {
     if (kernel.kind == KernelKind::attention_flash) sum += seconds_of(kernel, pricing);
   }
-  const double ranks = pricing.form.sharding.context;
+  const double ranks = rank_sizes(pricing.config, pricing.form).context_ring;
   return fitting_time(layer.name, sum * (ranks - 1) / ranks);
 }
 
@@ -199,6 +199,13 @@ void set_beside(Layer& layer, const LayerKernels& kernels, const LanguagePricing
     const bool gathers = collective.kind == CollectiveKind::all_gather;
     collective.forward_beside = gathers ? first(kernels.forward) : last(kernels.forward);
     collective.backward_beside = gathers ? last(kernels.input_grad) : first(kernels.input_grad);
+  }
+  // R runs a ring beside attention, too.
+  for (LayerModule& module : layer.modules) {
+    for (LayerCollective& collective : module.collectives) {
+      if (collective.use.blocks == 0) continue;
+      collective.forward_beside = attention_in_ring(layer, kernels.forward, pricing);
+    }
   }
 }
 
@@ -258,26 +265,31 @@ double mlp_gradients(const LanguagePricing& pricing, std::int64_t block) {
   return pricing.bytes(pricing.tokens() * tensors * wide / pricing.form.sharding.tensor);
 }
 
-// The keys and values of the whole sequence, which context-parallel ranks gather for attention,
-// forward and again backward; in a ring those of two ranks, one of which arrives.
-double gathered_keys(const LanguagePricing& pricing, const RankSizes& sizes) {
+// Buffers of context-parallel ranks in attention, forward and again backward: what all-to-alls
+// bring, and the keys and values of the whole sequence, which are gathered; in a ring those of two
+// ranks, one of which arrives.
+double context_buffers(const LanguagePricing& pricing, const RankSizes& sizes) {
   if (sizes.context <= 1) return 0;
-  if (pricing.form.context_exchange == ContextExchange::ring) {
-    return sizes.bytes(2 * sizes.tokens * (sizes.keys() + sizes.values()));
-  }
-  return sizes.bytes(sizes.batch * sizes.seq * (sizes.keys() + sizes.values()));
+  const double keys = sizes.read_keys() + sizes.read_values();
+  const double exchanged = sizes.context_heads > 1 ? sizes.tokens * sizes.exchanged() : 0;
+  if (sizes.context_ring <= 1) return sizes.bytes(exchanged);
+  const bool gathers = pricing.form.context_exchange == ContextExchange::all_gather;
+  return sizes.bytes(exchanged + (gathers ? sizes.batch * sizes.seq : 2 * sizes.tokens) * keys);
 }
 
 // Those of queries, keys, values and attention's output, and where the scores are in memory those
 // of scores and probabilities. Among context-parallel ranks keys and values are gathered, and their
-// gradients are of the whole sequence until they are reduced. A slice makes them for the slices
-// before it, too.
+// gradients are of as many tokens until they are reduced. A slice makes them for the slices before
+// it, too.
 double attention_gradients(const LanguagePricing& pricing, const RankSizes& sizes) {
   const double own = sizes.queries() + sizes.attended();
-  const double keys = sizes.keys() + sizes.values();
-  const double vectors = sizes.context > 1
-                             ? sizes.bytes(sizes.tokens * own) + 2 * gathered_keys(pricing, sizes)
-                             : sizes.bytes(sizes.tokens * (own + sizes.slices * keys));
+  const double keys = sizes.read_keys() + sizes.read_values();
+  double vectors = sizes.bytes(sizes.tokens * (own + sizes.slices * keys));
+  if (sizes.context_ring > 1) {
+    vectors = sizes.bytes(sizes.tokens * own) + 2 * context_buffers(pricing, sizes);
+  } else if (sizes.context > 1) {
+    vectors += context_buffers(pricing, sizes);
+  }
   if (pricing.form.attention != AttentionKernel::plain) return vectors;
   return vectors + sizes.bytes(2 * sizes.tokens * sizes.seq * sizes.heads);
 }
@@ -380,7 +392,7 @@ Layer block_layer(const LanguagePricing& given, std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, pricing.form);
   // Attention's or the MLP's output before it is added, or what attention reads.
   const bool attends = config.kind(block).attends();
-  layer.forward_workspace = bytes(std::max(rows, attends ? gathered_keys(pricing, sizes) : 0.0));
+  layer.forward_workspace = bytes(std::max(rows, attends ? context_buffers(pricing, sizes) : 0.0));
   set_backward_workspace(layer, bytes(std::max(mlp_gradients(pricing, block),
                                                mixer_gradients(pricing, sizes, block))));
   set_flops(layer, pricing, flops_of(pricing, block + 1) - flops_of(pricing, block));

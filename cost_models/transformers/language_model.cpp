@@ -14,6 +14,7 @@
 #include "cost_models/pricing.hpp"
 #include "cost_models/slices.hpp"
 #include "cost_models/transformers/attention_rates.hpp"
+#include "cost_models/transformers/context_exchange.hpp"
 #include "cost_models/transformers/language_form.hpp"
 #include "cost_models/transformers/language_layers.hpp"
 #include "cost_models/transformers/priced_language.hpp"
@@ -27,13 +28,19 @@ namespace {
 
 constexpr std::int64_t vocab_padding = 128;  // Megatron-LM's --make-vocab-size-divisible-by
 
-std::string ring_note(const LanguageForm& form) {
-  if (form.context_exchange != ContextExchange::ring) return "";
+// Says who waits for whom where each rank has one piece of a sequence.
+std::string context_balance_note(const LanguageForm& form) {
+  if (form.context_balanced) return "";
   if (form.sharding.context == 1) {
-    return "cp_exchange=ring has no effect without context parallelism (--cp)";
+    return "cp_balance=none has no effect without context parallelism (--cp)";
   }
-  return "keys and values go around a ring of the cp ranks beside attention, whose parts are priced "
-         "as one kernel";
+  if (form.attention == AttentionKernel::plain ||
+      form.context_exchange == ContextExchange::all_to_all) {
+    return "cp_balance=none has no effect: ranks compute the scores of all pairs, or have the whole "
+           "sequence of some heads";
+  }
+  return "each cp rank has one piece of the sequence, and all wait for the last one, which attends "
+         "to most";
 }
 
 std::string tp_overlap_note(const LanguageForm& form) {
@@ -311,7 +318,9 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing, const DeviceKi
         sharding.folded() ? fmt::format(", etp {}", sharding.expert_tensor) : ""));
   }
   add_expert_notes(notes, pricing);
-  for (const std::string& note : {tp_overlap_note(form), ring_note(form)}) {
+  for (const std::string& note :
+       {tp_overlap_note(form), context_exchange_note(pricing.config, form),
+        context_balance_note(form)}) {
     if (!note.empty()) notes.push_back(note);
   }
   if (pricing.curves != nullptr) {

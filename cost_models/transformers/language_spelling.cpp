@@ -16,6 +16,7 @@
 #include "cost_models/network/dispatch.hpp"
 #include "cost_models/spec.hpp"
 #include "cost_models/transformers/attention_rates.hpp"
+#include "cost_models/transformers/context_exchange.hpp"
 #include "cost_models/transformers/hugging_face.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/language_model.hpp"
@@ -102,13 +103,6 @@ int predictions_of(const std::string& text) {
 // 0 as well.
 std::int64_t blocks_of(const std::string& key, const std::string& value) {
   return value == "0" ? 0 : whole_number(key, value, most_blocks);
-}
-
-ContextExchange context_exchange_called(const std::string& text) {
-  if (text == "all_gather") return ContextExchange::all_gather;
-  if (text == "ring") return ContextExchange::ring;
-  throw UsageError(fmt::format("cp_exchange is one of all_gather, ring (not \"{}\"{})", text,
-                               did_you_mean(text, {"all_gather", "ring"})));
 }
 
 double tp_overlap_of(const std::string& text) {
@@ -232,6 +226,7 @@ std::vector<std::string> LanguageSpelling::options() {
                              "graphs",
                              "tp_overlap",
                              "cp_exchange",
+                             "cp_balance",
                              "bf16_start",
                              "bf16_end",
                              "software",
@@ -322,7 +317,9 @@ bool LanguageSpelling::set(const std::string& key, const std::string& value) {
   } else if (key == "tp_overlap") {
     form_.tp_overlap = tp_overlap_of(value);
   } else if (key == "cp_exchange") {
-    form_.context_exchange = context_exchange_called(value);
+    set_context_exchange(form_, value);
+  } else if (key == "cp_balance") {
+    form_.context_balanced = is_first(key, value, "zigzag", "none");
   } else if (key == "graphs") {
     form_.graphs = one_of(all_cuda_graphs, value, "graphs");
   } else if (key == "loss") {
@@ -354,6 +351,17 @@ void LanguageSpelling::drop_foreign_dispatcher(const DeviceKind& device, Languag
   form.dispatcher.clear();
 }
 
+// The software's exchange, where there is none, or by a kernel that has all scores at once.
+void LanguageSpelling::drop_idle_exchange(LanguageForm& form, std::string& of_software) const {
+  if (std::find(said_.begin(), said_.end(), "cp_exchange") != said_.end()) return;
+  if (form.sharding.context > 1 && form.attention != AttentionKernel::plain) return;
+  const std::string option = fmt::format(",cp_exchange={}", exchange_text(form));
+  if (const std::size_t at = of_software.find(option); at != std::string::npos) {
+    of_software.erase(at, option.size());
+  }
+  form.context_exchange = ContextExchange::all_gather;
+}
+
 LanguageSpelling::Taken LanguageSpelling::taken(const DeviceKind& device,
                                                 const Calibration* calibration) const {
   Taken taken{config_, form_, rates_for(device, calibration), of_software_};
@@ -364,6 +372,7 @@ LanguageSpelling::Taken LanguageSpelling::taken(const DeviceKind& device,
     taken.config.places = std::max(taken.config.places, form_.seq);
   }
   drop_foreign_dispatcher(device, taken.form, taken.of_software);
+  drop_idle_exchange(taken.form, taken.of_software);
   taken.form.fused = fused_.value_or(taken.form.attention != AttentionKernel::plain);
   for (const GivenRate& given : rates_) {
     taken.rates.rates.*given.constant->member = given.value;

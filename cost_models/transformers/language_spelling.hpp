@@ -67,6 +67,7 @@ class LanguageSpelling {
   Taken taken(const DeviceKind& device, const Calibration* calibration) const;
   bool set(const std::string& key, const std::string& value);
   void set_of_software(std::string_view options);
+  void drop_idle_exchange(LanguageForm& form, std::string& of_software) const;
   void drop_foreign_dispatcher(const DeviceKind& device, LanguageForm& form,
                                std::string& of_software) const;
   bool take_of_experts(const std::string& key, const std::string& value);

@@ -9,6 +9,8 @@
 //           all-reduce of the sum              2 all-reduces                   a block
 //   c       all-gather of K and V              all-gather of K and V, reduce-scatter of their
 //                                              gradients
+//   c, a2a  all-to-all of Q, K, V … of the     all-to-all of the output's gradient … of those of
+//           output                             Q, K, V
 //   e       all-to-all … all-to-all            all-to-all … all-to-all         rows of the experts
 //   etp     all-gather … reduce-scatter        all-gather … reduce-scatter     rows of the experts
 //
@@ -35,7 +37,13 @@
 // not for experts, nor for embedding and head.
 //
 // In a ring of context-parallel ranks (Liu et al. 2023, arXiv 2310.01889; TransformerEngine's p2p)
-// keys and values, and backward their gradients, move beside attention to the ones before.
+// keys and values, and backward their gradients, move beside attention to the ones before. In an
+// all-to-all (DeepSpeed-Ulysses, arXiv 2309.14509; TransformerEngine's a2a) each rank sends its
+// part of the sequence and gets all of it of its heads; each of Q, K and V by itself, as
+// TransformerEngine does (attention/dot_product_attention/context_parallel.py). Of keys and values
+// with fewer heads than ranks each rank is sent a copy. A hierarchy (a2a+p2p) does so among
+// neighbours, each of whom has a ring with those at the same place of the other parts: its blocks
+// are as many bytes as those of the whole ring, and fewer.
 //
 // Tensors travel in the number format of the activations (fp8: 2 bytes), the loss's numbers in
 // fp32.
@@ -55,18 +63,18 @@ struct PassCounts {
 // `hidden`: the share that runs under products.
 void add_collective(std::vector<LayerCollective>& list, CollectiveKind kind, Dimension group,
                     double bytes, PassCounts counts, double hidden = 0,
-                    const TokenRouting& routing = {}) {
+                    const TokenRouting& routing = {}, const GroupUse& use = {}) {
   const Bytes rounded{std::llround(bytes)};
   for (LayerCollective& had : list) {
     if (had.kind != kind || had.group != group || had.bytes != rounded) continue;
-    if (had.hidden != hidden || had.routing != routing) continue;
+    if (had.hidden != hidden || had.routing != routing || had.use != use) continue;
     had.forward += counts.forward;
     had.input_grad += counts.input_grad;
     had.weight_grad += counts.weight_grad;
     return;
   }
   list.push_back({kind, group, rounded, counts.forward, counts.input_grad, counts.weight_grad,
-                  routing, hidden});
+                  routing, hidden, Time{}, Time{}, use});
 }
 
 // Around products on gathered rows, of `first` bytes before and `last` bytes behind them; of the
@@ -98,16 +106,29 @@ void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, doub
   }
 }
 
-// A ring moves as many bytes as the all-gather, and can hide all of them.
+// A ring moves as many bytes as the all-gather among its ranks, and can hide all of them.
 void add_context(std::vector<LayerCollective>& list, const RankSizes& sizes,
-                 ContextExchange exchange) {
+                 const LanguageForm& form) {
   if (sizes.context <= 1) return;
-  const double hidden = exchange == ContextExchange::ring ? 1 : 0;
-  const double tokens = sizes.batch * sizes.seq / sizes.slices;  // earlier slices' are there
-  const double bytes = sizes.bytes(tokens * (sizes.keys() + sizes.values()));
-  add_collective(list, CollectiveKind::all_gather, Dimension::context, bytes, {1, 1, 0}, hidden);
-  add_collective(list, CollectiveKind::reduce_scatter, Dimension::context, bytes, {0, 1, 0},
-                 hidden);
+  const bool parts = form.context_exchange == ContextExchange::hierarchical;
+  const int part = parts ? form.context_part : 0;
+  if (sizes.context_heads > 1) {
+    for (const double width :
+         {sizes.queries(), sizes.read_keys(), sizes.read_values(), sizes.attended()}) {
+      add_collective(list, CollectiveKind::all_to_all, Dimension::context,
+                     sizes.bytes(sizes.tokens * width), {1, 1, 0}, 0, {}, {part, false, 0});
+    }
+  }
+  if (sizes.context_ring <= 1) return;
+  const bool gathers = form.context_exchange == ContextExchange::all_gather;
+  const double tokens = sizes.tokens * sizes.context_ring;  // earlier slices' are there
+  const double bytes = sizes.bytes(tokens * (sizes.read_keys() + sizes.read_values()));
+  const double hidden = gathers ? 0 : 1;
+  const GroupUse use{part, parts, gathers ? 0 : static_cast<int>(sizes.context_ring)};
+  add_collective(list, CollectiveKind::all_gather, Dimension::context, bytes, {1, 1, 0}, hidden, {},
+                 use);
+  add_collective(list, CollectiveKind::reduce_scatter, Dimension::context, bytes, {0, 1, 0}, hidden,
+                 {}, use);
 }
 
 void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerConfig& config,
@@ -173,7 +194,7 @@ std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
     add_around(list, sizes, sizes.tokens * before, joint ? 0 : sizes.whole_elements(),
                form.tp_overlap);
   }
-  if (kind.attends()) add_context(list, sizes, form.context_exchange);
+  if (kind.attends()) add_context(list, sizes, form);
   if (kind.feed == Feed::experts) {
     add_experts_exchange(list, config, form, sizes);
   } else if (kind.feed == Feed::dense) {

@@ -23,6 +23,11 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   sizes.seq = real(form.seq > 0 ? form.seq : config.seq);
   sizes.tensor = form.sharding.tensor;
   sizes.context = form.sharding.context;
+  if (form.context_exchange == ContextExchange::all_to_all) sizes.context_heads = sizes.context;
+  if (form.context_exchange == ContextExchange::hierarchical && sizes.context > 1) {
+    sizes.context_heads = form.context_part;
+  }
+  sizes.context_ring = sizes.context / sizes.context_heads;
   sizes.expert = form.sharding.expert;
   sizes.expert_tensor = form.sharding.expert_tensor_ranks();
   sizes.sequence = form.sharding.sequence && form.sharding.tensor > 1;

@@ -36,6 +36,8 @@ struct RankSizes {
   double hidden = 0;
   double tensor = 1;
   double context = 1;
+  double context_heads = 1;  // of those, ranks that exchange their parts of a sequence for heads
+  double context_ring = 1;   // and ranks that attend to the keys and values of each other
   double expert = 1;
   double expert_tensor = 1;
   bool sequence = false;
@@ -57,6 +59,13 @@ struct RankSizes {
   double keys() const { return key_heads * key_width; }
   double values() const { return key_heads * value_width; }
   double attended() const { return heads * value_width; }  // attention's output
+  /// Heads for keys and values that attention reads: where context-parallel ranks exchange heads
+  /// and are more, each has one of its own (a copy of another's).
+  double read_key_heads() const { return key_heads < context_heads ? context_heads : key_heads; }
+  double read_keys() const { return read_key_heads() * key_width; }
+  double read_values() const { return read_key_heads() * value_width; }
+  /// Elements of a token that are exchanged for heads before attention; their gradients behind it.
+  double exchanged() const { return queries() + read_keys() + read_values(); }
   double norm_elements() const { return norm_tokens * hidden; }
   double whole_elements() const { return tokens * hidden; }
   /// Scores of plain attention: one for each head, token and key, of earlier and later slices, too.

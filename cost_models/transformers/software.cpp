@@ -37,20 +37,20 @@ constexpr std::array generations{
                        "pytorch/torchtitan, docs, train configs and components/loss.py"},
     SoftwareGeneration{"megatron-core-2024",
                        "Megatron-Core with Transformer Engine: fused attention and kernels",
-                       "attention=flash,fused=yes", "expert_floor=85us",
+                       "attention=flash,fused=yes,cp_exchange=p2p", "expert_floor=85us",
                        "NVIDIA/Megatron-LM, core_r0.8 to core_r0.12"},
     SoftwareGeneration{
         "megatron-bridge-2025.11", "Megatron-Bridge 0.1 and 0.2, NeMo containers 25.09 and 25.11",
-        "attention=flash,fused=yes,loss=fused",
+        "attention=flash,fused=yes,loss=fused,cp_exchange=p2p",
         "graphs=partial,dispatch=hybridep,expert_floor=85us,main_gradients=bf16", bridge},
     SoftwareGeneration{
         "megatron-bridge-2026.02", "Megatron-Bridge 0.3 and 0.4, NeMo containers 26.02 and 26.04",
-        "attention=flash,fused=yes,loss=fused",
+        "attention=flash,fused=yes,loss=fused,cp_exchange=p2p",
         "graphs=partial,dispatch=hybridep,expert_floor=85us,main_gradients=bf16", bridge},
     SoftwareGeneration{
         "megatron-bridge-2026.06",
         "Megatron-Bridge from 0.5 on, NeMo containers from 26.06: steps with experts as CUDA graphs",
-        "attention=flash,fused=yes,loss=fused",
+        "attention=flash,fused=yes,loss=fused,cp_exchange=p2p",
         "graphs=full,dispatch=hybridep,expert_floor=85us,main_gradients=bf16", bridge},
 };
 

@@ -126,7 +126,7 @@ std::string text_of(const SettingRequest& request) {
   add(static_cast<int>(request.device_order));
   add(request.slow.size());
   text += request.cluster.placement + "|" + request.software + "|" + request.cuda_graphs + "|" +
-          request.lengths + "|";
+          request.lengths + "|" + request.cp_comm_type + "|";
   return text;
 }
 

@@ -109,6 +109,17 @@ TEST_CASE("how context-parallel ranks exchange is written where defaults differ"
   CHECK(contains(emitted(Framework::megatron, one), "--cp-comm-type all_gather"));
   one.setting.trace = "model:llama3-8b@h100,cp_exchange=ring";
   CHECK(contains(emitted(Framework::megatron, one), "--cp-comm-type p2p"));
+  CHECK(contains(emitted(Framework::torchtitan, one), "context_parallel_rotate_method"));
+  one.setting.trace = "model:llama3-8b@h100,software=megatron-core-2024";
+  CHECK(contains(emitted(Framework::megatron, one), "--cp-comm-type p2p"));
+  one.setting.cp_comm_type = "a2a";
+  CHECK(contains(emitted(Framework::megatron, one), "--cp-comm-type a2a"));
+  CHECK_THROWS_AS(emitted(Framework::torchtitan, one), UsageError);
+  one.setting.degrees.context = 8;
+  one.setting.cp_comm_type = "a2a+p2p:4";
+  const std::string parts = emitted(Framework::megatron, one);
+  CHECK(contains(parts, "--cp-comm-type a2a+p2p"));
+  CHECK(contains(parts, "--hierarchical-context-parallel-sizes 4 2"));
 }
 
 TEST_CASE("TOML of torchtitan is read back, too") {

@@ -92,6 +92,13 @@ TEST_CASE("the flags that decide a cut, a schedule and the state are read") {
   CHECK(contains(with("--recompute-granularity full --recompute-method block "
                       "--recompute-num-layers 2"),
                  "--recompute block:2"));
+  const std::string four = "--context-parallel-size 4";
+  CHECK(contains(with(four), "cp_exchange=p2p"));
+  CHECK(contains(with(four + " --cp-comm-type all_gather"), "cp_exchange=all_gather"));
+  CHECK(contains(with(four + " --cp-comm-type a2a"), "cp_exchange=a2a"));
+  CHECK(contains(with(four + " --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 2"),
+                 "cp_exchange=a2a+p2p:2"));
+  CHECK_THROWS_AS(with(four + " --cp-comm-type a2a+p2p"), TraceError);
   CHECK(contains(with("--grad-reduce-in-bf16"), "--precision mixed"));
   CHECK(contains(with("--fp8-format hybrid --fp8-recipe tensorwise"), "dtype=fp8-current"));
   CHECK(contains(with("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params"),
@@ -143,7 +150,7 @@ TEST_CASE("TOML, YAML and JSON are read by the paths of their keys") {
   CHECK(contains(nemo, "--recompute selective --microbatch-size 1 --microbatches 16"));
   const std::string bridge = command_of(
       read_text_of(Framework::megatron_bridge, example("megatron_bridge.yaml"), {.devices = 16}));
-  CHECK(contains(bridge, "loss=fused,cp_exchange=ring"));
+  CHECK(contains(bridge, "loss=fused,cp_exchange=p2p"));
   CHECK(contains(bridge, "--pp 2 --tp 2 --cp 2 --dp 2"));
   const std::string listed = text_in_list(
       "[[embedding, decoder, decoder], [decoder, decoder, decoder], [], [decoder, loss]]");

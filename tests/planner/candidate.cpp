@@ -56,6 +56,11 @@ std::vector<Candidate> many() {
   wide.recomputation.start = RecomputeStart::late;
   all.push_back(wide);
 
+  Candidate long_ones = on_pipeline("1f1b", 2, 4);
+  long_ones.shape.degrees.context = 4;
+  long_ones.shape.cp_comm_type = "a2a+p2p:2";
+  all.push_back(long_ones);
+
   Candidate copied = on_pipeline("gpipe:recompute=never", 2, 4);
   copied.offloading = parse_offloading("@0", "");
   copied.offloading.ahead = 3;

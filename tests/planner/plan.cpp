@@ -55,6 +55,42 @@ TEST_CASE("a cluster that must be taken whole has shapes of all degrees") {
   CHECK(tensor == std::set<int>{1, 2, 4});  // of 12 heads
 }
 
+TEST_CASE("exchanges of context-parallel ranks are searched, and a plan says which it took") {
+  PlanRequest request;
+  request.setting.trace = "model:llama3-8b@h100,layers=2,seq=32768";
+  request.setting.cluster.cluster = "h100x8*2";
+  request.samples = 2;
+  for (const char* const item : {"cp=1|16", "tp=1", "pp=1", "schedule=1f1b"}) {
+    fix(request.space, item);
+  }
+  const auto types = [&](int context) {
+    std::set<std::string> found;
+    for (const Shape& shape : shapes_of(request)) {
+      if (shape.degrees.context == context) found.insert(shape.cp_comm_type);
+    }
+    return found;
+  };
+  request.space.devices = {16};
+  CHECK(types(16) == std::set<std::string>{"a2a", "a2a+p2p:8", "all_gather", "p2p"});
+  fix(request.space, "cp=8");
+  request.space.devices = {8};
+  CHECK(types(8) == std::set<std::string>{"a2a", "all_gather", "p2p"});  // in one machine
+  const Plan found = plan(request);
+  REQUIRE_FALSE(found.front.empty());
+  const std::string taken = found.front.front().candidate.shape.cp_comm_type;
+  CHECK_FALSE(taken.empty());
+  CHECK(found.front.front().flags.find("--cp 8 --cp-comm-type " + taken) != std::string::npos);
+  CHECK(found.sentence.find(", cp by ") != std::string::npos);
+  fix(request.space, "cp-comm-type=p2p");
+  CHECK(types(8) == std::set<std::string>{"p2p"});
+  CHECK(plan(request).front.front().verdict.step >= found.front.front().verdict.step);
+  request.space.cp_comm_type.clear();
+  request.setting.trace += ",cp_exchange=a2a";
+  CHECK(types(8) == std::set<std::string>{""});  // as the model says
+  fix(request.space, "cp=1");
+  CHECK(types(1) == std::set<std::string>{""});
+}
+
 TEST_CASE("a plan does not depend on the unit of its times") {
   const auto plan_in = [](const std::string& unit, const std::string& link) {
     PlanRequest request;

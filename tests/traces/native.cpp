@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <random>
 
+#include "tests/text.hpp"
 #include "tests/traces/support.hpp"
 #include "traces/traces.hpp"
 
@@ -325,6 +326,27 @@ TEST_CASE("an all-to-all by a dispatcher states how it routes tokens") {
                  "a token's experts are in at most all 8 groups, not in 9"));
   CHECK(contains(refused("\"group\": \"ep\"", "\"group\": \"tp\""),
                  "tokens are routed by an all-to-all of \"ep\" alone"));
+}
+
+TEST_CASE("a collective says which ranks of a group it is among, and that they send messages") {
+  Model model = uniform_model("layers=1,batch=4");
+  model.sharding.context = 8;
+  LayerCollective ring{CollectiveKind::all_gather, Dimension::context, Bytes{64}, 1, 1, 0};
+  ring.hidden = 1;
+  ring.forward_beside = ring.backward_beside = Time{1'000'000};
+  ring.use = {4, true, 2};
+  LayerCollective exchange{CollectiveKind::all_to_all, Dimension::context, Bytes{64}, 1, 1, 0};
+  exchange.use = {4, false, 0};
+  model.layers[0].collectives = {ring, exchange};
+  const std::string text = write_trace({model});
+  CAPTURE(text);
+  CHECK(contains(text, "\"use\": {\"part\": 4, \"across\": true, \"blocks\": 2}, \"hidden\": 1"));
+  CHECK(contains(text, "\"use\": {\"part\": 4}}"));
+  CHECK(read_trace(text, "t") == std::vector<Model>{model});
+  std::string without = text;
+  without.replace(without.find("\"part\": 4, "), std::string("\"part\": 4, ").size(), "");
+  CHECK(contains(test::complaint<TraceError>([&] { read_trace(without, "t"); }),
+                 "says of how many ranks"));
 }
 
 TEST_CASE("a collective says which share of it products hide, and how long they take") {

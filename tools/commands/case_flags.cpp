@@ -161,7 +161,7 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
   add_cluster_flags(command, flags);
   add_settings(command, flags,
                {"microbatches", "microbatch_size", "lengths", "calibration", "software",
-                "cuda_graphs", "steps"});
+                "cuda_graphs", "cp_comm_type", "steps"});
   if (cuts == Many::no) {
     add_setting(command, flags, "partition");
   } else {

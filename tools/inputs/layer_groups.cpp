@@ -13,11 +13,11 @@ namespace {
 
 void add_collectives(Layer& group, const Layer& layer) {
   for (const LayerCollective& more : layer.collectives) {
-    const auto same = std::find_if(group.collectives.begin(), group.collectives.end(),
-                                   [&](const LayerCollective& one) {
-                                     return one.kind == more.kind && one.group == more.group &&
-                                            one.bytes == more.bytes && one.routing == more.routing;
-                                   });
+    const auto same = std::find_if(
+        group.collectives.begin(), group.collectives.end(), [&](const LayerCollective& one) {
+          return one.kind == more.kind && one.group == more.group && one.bytes == more.bytes &&
+                 one.routing == more.routing && one.hidden == more.hidden && one.use == more.use;
+        });
     if (same == group.collectives.end()) {
       group.collectives.push_back(more);
       continue;
@@ -25,6 +25,8 @@ void add_collectives(Layer& group, const Layer& layer) {
     same->forward += more.forward;
     same->input_grad += more.input_grad;
     same->weight_grad += more.weight_grad;
+    same->forward_beside += more.forward_beside;
+    same->backward_beside += more.backward_beside;
   }
 }
 

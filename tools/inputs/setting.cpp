@@ -362,6 +362,7 @@ TraceRequest trace_request(const SettingRequest& request, const Setting& setting
                     request.sequence_parallel, request.degrees.expert_tensor};
   trace.software = request.software;
   trace.cuda_graphs = request.cuda_graphs;
+  trace.cp_comm_type = request.cp_comm_type;
   trace.calibration = open_calibration(request.calibration);
   return trace;
 }

@@ -59,10 +59,11 @@ struct SettingRequest {
                                       // most_varied_ranks pipeline ranks
   std::vector<Slowdown> slow{};       // devices or machines that are slower than the cluster says
   DeviceOrdering device_order = DeviceOrdering::given;
-  std::string calibration{};  // file of fitted rates, or its text from the brace on; empty: the
-                              // built-in ones
-  std::string software{};     // generation, of a language model; empty: as its spelling says
-  std::string cuda_graphs{};  // "partial"; empty: as its spelling or its software says
+  std::string calibration{};   // file of fitted rates, or its text from the brace on; empty: the
+                               // built-in ones
+  std::string software{};      // generation, of a language model; empty: as its spelling says
+  std::string cuda_graphs{};   // "partial"; empty: as its spelling or its software says
+  std::string cp_comm_type{};  // "p2p"; empty: as its spelling or its software says
   std::shared_ptr<GroupedModels> groups{};  // opens the trace in groups of layers; null: as it is
 };
 

@@ -382,6 +382,17 @@ constexpr std::array rows{
               asked.cuda_graphs = name(one_of(all_cuda_graphs, value.text(), value.what));
             }},
     SettingRow{
+        .key = "cp_comm_type",
+        .group = Group::model,
+        .opens = Opens::trace,
+        .help =
+            "how context-parallel ranks of a language model exchange what attention reads: all_gather, "
+            "p2p (a ring beside attention), a2a (heads for parts of the sequence) or a2a+p2p:N (that "
+            "among N neighbours, and rings across); default: as the model's cp_exchange or the software",
+        .set = set_text<&SettingRequest::cp_comm_type>,
+        .print = [](const SettingRequest& request) { return request.cp_comm_type; },
+        .searched = true},
+    SettingRow{
         .key = "slow",
         .group = Group::cluster,
         .opens = Opens::cluster,

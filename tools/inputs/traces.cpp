@@ -51,16 +51,20 @@ void check_kind(const Calibration& calibration, const std::string& trace) {
 std::string with_software(std::string spec, const TraceRequest& request) {
   if (!request.software.empty()) spec += ",software=" + request.software;
   if (!request.cuda_graphs.empty()) spec += ",graphs=" + request.cuda_graphs;
+  if (!request.cp_comm_type.empty()) spec += ",cp_exchange=" + request.cp_comm_type;
   return spec;
 }
 
 void check_software(const TraceRequest& request) {
-  const bool software = !request.software.empty();
-  if ((!software && request.cuda_graphs.empty()) || has_kernels(request.text)) return;
+  const std::string_view flag = !request.software.empty()       ? "software"
+                                : !request.cuda_graphs.empty()  ? "cuda-graphs"
+                                : !request.cp_comm_type.empty() ? "cp-comm-type"
+                                                                : "";
+  if (flag.empty() || has_kernels(request.text)) return;
   throw UsageError(
       fmt::format("--{} is of a language model, whose kernels are priced (model:NAME@DEVICE), and "
                   "the times of \"{}\" are as they are; leave it out",
-                  software ? "software" : "cuda-graphs", request.text));
+                  flag, request.text));
 }
 
 // What a priced model is priced with.

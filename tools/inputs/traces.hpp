@@ -24,11 +24,12 @@ struct TraceRequest {
   std::vector<DeviceKind> more_kinds;        // beside those of the bundled clusters
   Sharding sharding{};                       // degrees that divide the layers of a spelled model
   std::optional<Calibration> calibration{};  // instead of the built-in rates of a chip
-  std::string software{};     // generation, of a language model; empty: as its spelling says
-  std::string cuda_graphs{};  // "none", "partial", "full"; empty: as its spelling or software says
-  int slices = 1;             // of sequences: a spelled cost model prices one of them,
-  int slice = -1;             // that of this number; -1: the mean one
-  std::int64_t seq = 0;       // tokens of a sequence of a language model; 0: as its spelling says
+  std::string software{};      // generation, of a language model; empty: as its spelling says
+  std::string cuda_graphs{};   // "none", "partial", "full"; empty: as its spelling or software says
+  std::string cp_comm_type{};  // "p2p", "a2a+p2p:8"; empty: as its spelling or software says
+  int slices = 1;              // of sequences: a spelled cost model prices one of them,
+  int slice = -1;              // that of this number; -1: the mean one
+  std::int64_t seq = 0;        // tokens of a sequence of a language model; 0: as its spelling says
   bool all_sizes = false;  // each micro-batch size of the trace is tried: none is taken for another
 };
 

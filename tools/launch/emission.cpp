@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "cost_models/recomputation.hpp"
+#include "cost_models/spec.hpp"
+#include "cost_models/transformers/software.hpp"
 #include "schedulers/partition/transformer_blocks.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/numbers.hpp"
@@ -96,11 +98,46 @@ class FactWriter {
     }
   }
 
-  // Megatron-Core's default is a ring, torchtitan's and ours all keys and values at once.
+  // As the candidate, the model's name or its software says.
+  std::string context_exchange() const {
+    if (!setting_.cp_comm_type.empty()) return setting_.cp_comm_type;
+    std::string of_software = setting_.software;
+    std::string said;
+    if (setting_.trace.find('=') != std::string::npos) {  // else it has no options
+      for (const auto& [key, value] : parse_spec(setting_.trace).options) {
+        if (key == "cp_exchange") said = value;
+        if (key == "software") of_software = value;
+      }
+    }
+    if (!said.empty()) return said == "ring" ? "p2p" : said;
+    if (of_software.empty()) return "all_gather";
+    const std::string options = fmt::format(",{}", find_software(of_software).options);
+    for (const auto& [key, value] : parse_spec(options).options) {
+      if (key == "cp_exchange") return value;
+    }
+    return "all_gather";
+  }
+
+  // Megatron-Core's default is a ring, torchtitan's all keys and values at once: its alltoall turns
+  // a ring, too.
   void add_context_exchange() {
-    const bool ring = setting_.trace.find("cp_exchange=ring") != std::string::npos;
-    if (megatron()) add("cp_exchange", ring ? "p2p" : "all_gather");
-    if (titan() && ring) add("cp_exchange", "alltoall");
+    constexpr std::string_view of_parts = "a2a+p2p:";
+    const std::string how = context_exchange();
+    if (titan()) {
+      if (how.starts_with("a2a")) {
+        refuse("context-parallel ranks that exchange heads",
+               "search with --cp-comm-type all_gather,p2p");
+      }
+      if (how == "p2p") add("cp_exchange", "alltoall");
+    }
+    if (!megatron()) return;
+    if (!how.starts_with(of_parts)) {
+      add("cp_exchange", how);
+      return;
+    }
+    add("cp_exchange", "a2a+p2p");
+    const int part = parse_number<int>(how.substr(of_parts.size())).value_or(1);
+    add("cp_parts", fmt::format("{} {}", part, degrees_.context / part));
   }
 
   void add_batch() {
@@ -330,13 +367,18 @@ bool is_yes_or_no(std::string_view fact) {
   });
 }
 
+// Whose value is several words.
+bool is_of_several(std::string_view fact) {
+  return fact == "recompute_modules" || fact == "cp_parts";
+}
+
 std::string command_flags(const Facts& facts) {
   std::string text;
   for (const auto& [fact, value] : facts) {
     if (!text.empty()) text += " \\\n";
     text += fmt::format("  --{}", written_name(Framework::megatron, fact));
     if (is_yes_or_no(fact)) continue;
-    text += " " + (fact == "recompute_modules" ? value : shell_word(value));
+    text += " " + (is_of_several(fact) ? value : shell_word(value));
   }
   return text + "\n";
 }

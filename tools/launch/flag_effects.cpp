@@ -52,7 +52,6 @@ constexpr auto with_effect = std::to_array<std::string_view>({
     "num-layers-at-*",
     "fp4*",
     "expert-bias",
-    "hierarchical-context-parallel-sizes",
     "empty-unused-memory-level",
     "optimizer",
     "is-hybrid-model",

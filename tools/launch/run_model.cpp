@@ -300,12 +300,33 @@ class ModelWriter {
     }
   }
 
-  // p2p, a ring, is Megatron-Core's default, allgather torchtitan's.
+  // p2p, a ring, is Megatron-Core's default, allgather torchtitan's, whose alltoall is a ring, too.
   void write_context_exchange() {
     const std::string how = facts_.word("cp_exchange");
-    const bool ring = how.empty() ? megatron() : how == "p2p" || how == "alltoall";
-    if (ring) add("cp_exchange", "ring");
-    if (megatron() && holds(how, "a2a")) facts_.leave_out("cp_exchange");
+    if (!megatron()) {
+      if (how == "p2p" || how == "alltoall") add("cp_exchange", "p2p");
+      return;
+    }
+    if (holds(how, " ") || holds(how, "[")) {  // by block
+      facts_.leave_out("cp_exchange");
+    } else if (how == "a2a+p2p") {
+      add("cp_exchange", fmt::format("a2a+p2p:{}", ranks_of_part()));
+    } else {
+      add("cp_exchange", how.empty() ? "p2p" : how);
+    }
+  }
+
+  // The first of "2 4", "[2, 4]": ranks of an all-to-all.
+  std::string ranks_of_part() {
+    if (!facts_.has("cp_parts")) {
+      facts_.refuse("cp_exchange",
+                    "is a2a+p2p, whose all-to-alls are among the first of "
+                    "--hierarchical-context-parallel-sizes; give it with --set "
+                    "hierarchical-context-parallel-sizes=\"N M\"");
+    }
+    const std::string text = facts_.text("cp_parts");
+    const std::size_t first = std::min(text.find_first_of("0123456789"), text.size());
+    return text.substr(first, text.find_first_not_of("0123456789", first) - first);
   }
 
   void write_dispatch() {

@@ -23,10 +23,11 @@ bool is_pipeline_alone(const Shape& shape) {
 
 // The settings that begin the flags of a candidate. Others that have a text follow in the order of
 // the table.
-constexpr std::array<std::string_view, 15> said_first{"devices",
+constexpr std::array<std::string_view, 16> said_first{"devices",
                                                       "pp",
                                                       "tp",
                                                       "cp",
+                                                      "cp_comm_type",
                                                       "ep",
                                                       "etp",
                                                       "dp",
@@ -68,6 +69,8 @@ SettingRequest request_of(const SettingRequest& base, const Candidate& candidate
   request.devices = {shape.devices()};
   if (is_pipeline_alone(shape)) request.degrees = Degrees{};
   request.sequence_parallel = shape.sequence_parallel;
+  if (!shape.cp_comm_type.empty()) request.cp_comm_type = shape.cp_comm_type;
+  if (shape.degrees.context == 1) request.cp_comm_type.clear();
   request.microbatch_size = shape.microbatch_size;
   request.microbatches = shape.microbatches;
   request.recomputation = candidate.recomputation;

@@ -15,10 +15,11 @@ namespace stageline {
 struct Shape {
   Degrees degrees{};  // with pipeline ≥ 1
   bool sequence_parallel = false;
-  int microbatch_size = 0;  // samples; 0: as in the trace
-  int microbatches = 1;     // per step and pipeline
-  bool as_ranks = false;    // a pipeline alone is asked for by --pp, so that the gradients of tied
-                            // weights on two of its ranks are reduced
+  std::string cp_comm_type{};  // as --cp-comm-type takes it; empty: as the setting says
+  int microbatch_size = 0;     // samples; 0: as in the trace
+  int microbatches = 1;        // per step and pipeline
+  bool as_ranks = false;  // a pipeline alone is asked for by --pp, so that the gradients of tied
+                          // weights on two of its ranks are reduced
 
   int devices() const { return degrees.width() * degrees.pipeline; }
   friend bool operator==(const Shape&, const Shape&) = default;

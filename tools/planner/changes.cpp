@@ -373,6 +373,7 @@ Candidate candidate_of(const SettingRequest& request, const Setting& setting,
   candidate.shape.degrees = completed(request.degrees, devices);
   candidate.shape.as_ranks = !request.degrees.plain();
   candidate.shape.sequence_parallel = request.sequence_parallel;
+  candidate.shape.cp_comm_type = request.cp_comm_type;
   candidate.shape.microbatch_size = request.microbatch_size;
   SettingRequest asked = request;
   asked.device_order = DeviceOrdering::given;  // the number does not depend on it

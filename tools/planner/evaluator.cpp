@@ -20,11 +20,13 @@ namespace {
 struct ShapeKey {
   Degrees degrees;
   bool sequence_parallel = false;
+  std::string cp_comm_type;
   int microbatch_size = 0;
 
   explicit ShapeKey(const Shape& shape)
       : degrees(shape.degrees),
         sequence_parallel(shape.sequence_parallel),
+        cp_comm_type(shape.cp_comm_type),
         microbatch_size(shape.microbatch_size) {}
 
   auto tied() const {
@@ -32,7 +34,7 @@ struct ShapeKey {
                     degrees.expert_tensor, degrees.order, degrees.zero, degrees.zero_every,
                     degrees.shard_group.span, degrees.shard_group.ranks, degrees.precision.name,
                     degrees.precision.weights, degrees.precision.gradients,
-                    degrees.precision.optimizer, sequence_parallel, microbatch_size);
+                    degrees.precision.optimizer, sequence_parallel, cp_comm_type, microbatch_size);
   }
   friend bool operator<(const ShapeKey& a, const ShapeKey& b) { return a.tied() < b.tied(); }
 };
@@ -89,6 +91,7 @@ struct Evaluator::Settings {
 
   static ShapeKey key_of_degrees(Shape shape) {
     shape.sequence_parallel = false;
+    shape.cp_comm_type.clear();
     shape.microbatch_size = 0;
     return ShapeKey(shape);
   }

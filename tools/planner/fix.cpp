@@ -102,14 +102,19 @@ void set_sequence_parallel(PlanSpace& space, const std::string& key, const Texts
   space.sequence_parallel = yes_or_no(key, texts);
 }
 
+void set_comm_types(PlanSpace& space, const std::string&, const Texts& texts) {
+  space.cp_comm_type = texts;
+}
+
 void set_asynchronous(PlanSpace& space, const std::string& key, const Texts& texts) {
   space.asynchronous = yes_or_no(key, texts);
 }
 
-constexpr std::array<FixKey, 15> fix_keys{{
+constexpr std::array<FixKey, 16> fix_keys{{
     {"devices", set_numbers<&PlanSpace::devices>},
     {"tp", set_numbers<&PlanSpace::tensor>},
     {"cp", set_numbers<&PlanSpace::context>},
+    {"cp_comm_type", set_comm_types},
     {"ep", set_numbers<&PlanSpace::expert>},
     {"etp", set_numbers<&PlanSpace::expert_tensor>},
     {"dp", set_numbers<&PlanSpace::data>},

@@ -72,7 +72,7 @@ Grounds::~Grounds() = default;
 std::shared_ptr<Grounds::Ground> Grounds::ground(const Shape& shape) {
   const Degrees& degrees = shape.degrees;
   const std::tuple key(degrees.tensor, degrees.context, degrees.expert,
-                       degrees.expert_tensor_ranks(), shape.sequence_parallel,
+                       degrees.expert_tensor_ranks(), shape.sequence_parallel, shape.cp_comm_type,
                        shape.microbatch_size);
   const std::lock_guard<std::mutex> lock(access_);
   std::shared_ptr<Ground>& found = grounds_[key];

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <tuple>
 
 #include "tools/planner/candidate.hpp"
@@ -45,7 +46,8 @@ class Grounds {
   Evaluator& evaluator_;
   std::mutex access_;
   std::map<std::tuple<int, int, int>, std::shared_ptr<Gathers>> gathers_;  // by degrees
-  std::map<std::tuple<int, int, int, int, bool, int>, std::shared_ptr<Ground>> grounds_;
+  std::map<std::tuple<int, int, int, int, bool, std::string, int>, std::shared_ptr<Ground>>
+      grounds_;
   std::optional<Device> device_;  // every device of the cluster; empty: they differ
   std::optional<double> pair_overlap_;
   Reach reach_;

@@ -29,8 +29,9 @@ struct PlanSpace {
   std::vector<int> expert_tensor;  // empty: that of the setting
   std::vector<int> microbatch_size;
   std::vector<Zero> zero;
-  std::vector<ScheduleSpec> schedules;  // empty: all synchronous ones that cut no sequences, with
-                                        // knobs that change memory
+  std::vector<std::string> cp_comm_type;  // of shapes with context parallelism
+  std::vector<ScheduleSpec> schedules;    // empty: all synchronous ones that cut no sequences, with
+                                          // knobs that change memory
   std::vector<Recomputation> recomputation;
   std::vector<Offloading> offloading;  // empty: none is offloaded
   std::vector<std::string> partitions;

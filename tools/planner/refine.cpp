@@ -86,8 +86,9 @@ std::vector<Candidate> Search::lighter(const FrontPoint& point) const {
     same.shard_group = degrees.shard_group;
     if (same != degrees) continue;
     if (shape.microbatch_size == here.shape.microbatch_size) add(shape);
-    const bool alike =
-        shape.degrees == degrees && shape.sequence_parallel == here.shape.sequence_parallel;
+    const bool alike = shape.degrees == degrees &&
+                       shape.sequence_parallel == here.shape.sequence_parallel &&
+                       shape.cp_comm_type == here.shape.cp_comm_type;
     if (!alike || shape.microbatch_size >= here.shape.microbatch_size) continue;
     if (smaller == nullptr || shape.microbatch_size > smaller->microbatch_size) smaller = &shape;
   }

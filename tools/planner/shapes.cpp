@@ -4,9 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cost_models/tied_weights.hpp"
 #include "sim/base/errors.hpp"
@@ -52,7 +56,8 @@ SettingRequest without_shape(const SettingRequest& base) {
 }
 
 // Whether the trace has the layers of one rank of these degrees.
-bool is_priced(const SettingRequest& base, const Sharding& sharding, int microbatch_size) {
+bool is_priced(const SettingRequest& base, const Sharding& sharding, int microbatch_size,
+               const std::string& cp_comm_type = {}) {
   SettingRequest request = without_shape(base);
   request.degrees.tensor = sharding.tensor;
   request.degrees.context = sharding.context;
@@ -61,6 +66,7 @@ bool is_priced(const SettingRequest& base, const Sharding& sharding, int microba
   request.degrees.pipeline = 1;
   request.devices.clear();
   request.sequence_parallel = sharding.sequence;
+  if (!cp_comm_type.empty()) request.cp_comm_type = cp_comm_type;
   request.microbatch_size = microbatch_size;
   try {
     read_setting(request);
@@ -104,6 +110,7 @@ class Shapes {
   const PlanRequest& request_;
   Ground ground_;
   std::vector<Shape> shapes_;
+  std::map<std::pair<int, int>, std::vector<std::string>> comm_types_;  // by tp and cp
   std::set<int> width_left_;    // numbers of samples a replica that no size divides
   std::set<int> devices_seen_;  // products of degrees that were refused for the number of layers
   bool any_degrees_ = false;
@@ -152,6 +159,30 @@ class Shapes {
       }
     }
     return degrees;
+  }
+
+  // How context-parallel ranks exchange; empty: as the setting says. A hierarchy is for groups that
+  // are in several machines, its all-to-alls within one.
+  const std::vector<std::string>& comm_types(int tensor, int context) {
+    static const std::vector<std::string> of_setting{""};
+    if (context == 1) return of_setting;
+    if (!space().cp_comm_type.empty()) return space().cp_comm_type;
+    const SettingRequest& setting = request_.setting;
+    const bool said =
+        !setting.cp_comm_type.empty() || setting.trace.find(",cp_exchange=") != std::string::npos;
+    if (said || !ground_.language) return of_setting;
+    const auto [found, is_new] = comm_types_.try_emplace({tensor, context});
+    if (!is_new) return found->second;
+    std::vector<std::string> all{"all_gather", "p2p", "a2a"};
+    const int part = std::gcd(context, std::max(1, ground_.in_a_machine / tensor));
+    if (part > 1 && part < context) all.push_back(fmt::format("a2a+p2p:{}", part));
+    for (const std::string& one : all) {
+      if (is_priced(setting, {tensor, context, 1, false}, setting.microbatch_size, one)) {
+        found->second.push_back(one);
+      }
+    }
+    if (found->second.empty()) found->second = of_setting;
+    return found->second;
   }
 
   bool has_experts() const {
@@ -291,14 +322,17 @@ class Shapes {
     const std::int64_t samples = request_.samples / degrees.data;
     for (const bool sequence : sequence_parallel(degrees.tensor)) {
       if (folds() && degrees.folded() && !sequence) continue;  // would be refused
-      for (const int size : sizes(samples)) {
-        Shape shape;
-        shape.degrees = degrees;
-        shape.sequence_parallel = sequence;
-        shape.microbatch_size = size;
-        shape.microbatches = static_cast<int>(samples / std::max(size, 1));
-        shape.as_ranks = has_tied_weights(ground_.model);
-        shapes_.push_back(shape);
+      for (const std::string& comm_type : comm_types(degrees.tensor, degrees.context)) {
+        for (const int size : sizes(samples)) {
+          Shape shape;
+          shape.degrees = degrees;
+          shape.sequence_parallel = sequence;
+          shape.cp_comm_type = comm_type;
+          shape.microbatch_size = size;
+          shape.microbatches = static_cast<int>(samples / std::max(size, 1));
+          shape.as_ranks = has_tied_weights(ground_.model);
+          shapes_.push_back(shape);
+        }
       }
     }
   }

@@ -78,6 +78,7 @@ std::string named(const PlanPoint& point) {
   std::string text = spelled(candidate.spec);
   const std::string degrees = print(candidate.shape.degrees);
   if (!degrees.empty()) text += ", " + degrees;
+  if (const std::string& by = candidate.shape.cp_comm_type; !by.empty()) text += ", cp by " + by;
   const std::string zero = zero_words(candidate.shape.degrees);
   if (!zero.empty()) text += " with " + zero;
   text += fmt::format(", {} micro-batch{}", candidate.shape.microbatches,

@@ -91,6 +91,31 @@ std::string routing_text(const TokenRouting& routing) {
   return text + "}";
 }
 
+constexpr std::int64_t most_in_use = 1 << 16;
+
+GroupUse read_use(const JsonNode& node) {
+  node.check_keys({}, {"part", "across", "blocks"});
+  GroupUse use;
+  if (const auto found = node.find("part"))
+    use.part = static_cast<int>(found->whole(2, most_in_use));
+  if (const auto found = node.find("across")) use.across = found->boolean();
+  if (const auto found = node.find("blocks")) {
+    use.blocks = static_cast<int>(found->whole(2, most_in_use));
+  }
+  if (use.across && use.part == 0) {
+    node.refuse("a collective across parts says of how many ranks each is, as \"part\"");
+  }
+  return use;
+}
+
+std::string use_text(const GroupUse& use) {
+  std::vector<std::string> words;
+  if (use.part > 0) words.push_back(fmt::format("\"part\": {}", use.part));
+  if (use.across) words.emplace_back("\"across\": true");
+  if (use.blocks > 0) words.push_back(fmt::format("\"blocks\": {}", use.blocks));
+  return fmt::format("{{{}}}", fmt::join(words, ", "));
+}
+
 // The products beside it.
 struct BesideField {
   const char* key;
@@ -103,8 +128,8 @@ constexpr std::array<BesideField, 2> beside_fields{
 // At every batch size.
 std::vector<LayerCollective> read_collective(const JsonNode& node, const TraceSizes& batches) {
   node.check_keys({"kind", "group", "bytes"},
-                  {"forward", "input_grad", "weight_grad", "routing", "hidden", "forward_beside_us",
-                   "backward_beside_us"});
+                  {"forward", "input_grad", "weight_grad", "routing", "use", "hidden",
+                   "forward_beside_us", "backward_beside_us"});
   LayerCollective common;
   common.kind = called(node.at("kind"), "a collective", all_collective_kinds);
   common.group =
@@ -117,6 +142,7 @@ std::vector<LayerCollective> read_collective(const JsonNode& node, const TraceSi
     any = any || common.*field.member > 0;
   }
   if (const auto found = node.find("routing")) common.routing = read_routing(*found, common);
+  if (const auto found = node.find("use")) common.use = read_use(*found);
   if (!any) {
     node.refuse(
         "a collective is part of F, I or W: forward, input_grad or weight_grad must be "
@@ -219,6 +245,9 @@ std::string collectives_text(const std::vector<const std::vector<LayerCollective
     }
     if (!first[c].routing.dispatcher.empty()) {
       list += fmt::format(", \"routing\": {}", routing_text(first[c].routing));
+    }
+    if (first[c].use != GroupUse{}) {
+      list += fmt::format(", \"use\": {}", use_text(first[c].use));
     }
     if (first[c].hidden > 0) list += fmt::format(", \"hidden\": {}", first[c].hidden);
     for (const BesideField& field : beside_fields) {

@@ -253,11 +253,16 @@ Json degrees_json(const RankedCluster& ranked) {
 Json algorithms_json(const std::vector<UsedAlgorithm>& algorithms) {
   Json all = Json::array();
   for (const UsedAlgorithm& one : algorithms) {
-    all.push_back({{"group", std::string(stageline::name(one.dimension))},
-                   {"kind", std::string(stageline::name(one.kind))},
-                   {"algorithm", std::string(one.algorithm)},
-                   {"least_bytes", one.least.count},
-                   {"most_bytes", one.most.count}});
+    Json row{{"group", std::string(stageline::name(one.dimension))},
+             {"kind", std::string(stageline::name(one.kind))},
+             {"algorithm", std::string(one.algorithm)},
+             {"least_bytes", one.least.count},
+             {"most_bytes", one.most.count}};
+    if (has_op_times(one)) {
+      row["exposed_ps"] = one.exposed.count();
+      row["hidden_ps"] = one.hidden.count();
+    }
+    all.push_back(std::move(row));
   }
   return all;
 }

@@ -117,6 +117,14 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"tp·pp·dp"},
        "Tensor-parallel ranks, pipeline ranks and data-parallel replicas",
        degrees_cell},
+      {{"cp by", true, 30},
+       "How context-parallel ranks exchange what attention reads",
+       [](const PlanRow& row) {
+         const std::string& by = row.point->candidate.shape.cp_comm_type;
+         return by.empty() ? std::string(not_known) : by;
+       },
+       nullptr,
+       [](const PlanRow& row) { return !row.point->candidate.shape.cp_comm_type.empty(); }},
       {{"ZeRO", false, 30},
        "Level of state that data-parallel ranks divide among them; each: beside a pipeline, "
        "exchanged in every micro-batch",

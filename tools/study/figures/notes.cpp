@@ -306,6 +306,10 @@ std::string algorithms_note(const Case& asked, const Outcome& outcome) {
                                   : fmt::format("{} to {}", print(one.least), print(one.most));
     text += fmt::format("{}{} {} of {} by {}", text.empty() ? "collectives: " : ", ",
                         name(one.dimension), name(one.kind), bytes, one.algorithm);
+    if (has_op_times(one)) {
+      text += fmt::format(" ({} exposed and {} hidden a micro-batch)", print(one.exposed),
+                          print(one.hidden));
+    }
   }
   return text;
 }
