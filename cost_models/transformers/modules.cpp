@@ -46,7 +46,8 @@ BlockModule core_attention(const TransformerConfig& config, const LanguageForm& 
                            std::int64_t block, const RankSizes& sizes, const KeptBytes& kept) {
   const bool flash = form.attention == AttentionKernel::flash;
   const double stash = flash ? log_sum_exp_bytes * sizes.tokens * sizes.heads : kept.selective;
-  BlockModule module{"core_attn", whole({"scores", "softmax", "context", "attention", "ring_sums"}), stash, {}};
+  BlockModule module{
+      "core_attn", whole({"scores", "softmax", "context", "attention", "ring_sums"}), stash, {}};
   module.attention = true;
   module.collectives = forward_alone(block_collectives(config, form, block));
   std::erase_if(module.collectives,

@@ -56,11 +56,6 @@ std::vector<Candidate> many() {
   wide.recomputation.start = RecomputeStart::late;
   all.push_back(wide);
 
-  Candidate long_ones = on_pipeline("1f1b", 2, 4);
-  long_ones.shape.degrees.context = 4;
-  long_ones.shape.cp_comm_type = "a2a+p2p:2";
-  all.push_back(long_ones);
-
   Candidate copied = on_pipeline("gpipe:recompute=never", 2, 4);
   copied.offloading = parse_offloading("@0", "");
   copied.offloading.ahead = 3;
@@ -106,6 +101,11 @@ TEST_CASE("the flags of a candidate ask for it to the letter") {
         "--schedule zb_h1 --pp 4 --tp 2 --dp 2 --zero 1 --precision bf16 --sequence-parallel "
         "--microbatch-size 2 --microbatches 8 --recompute 'every:2@0,2-3;full@1' "
         "--recompute-start late");
+  Candidate long_ones = on_pipeline("1f1b", 2, 4);
+  long_ones.shape.degrees.context = 4;
+  long_ones.shape.cp_comm_type = "a2a+p2p:2";
+  CHECK(flags_of(base, long_ones) ==
+        "--schedule 1f1b --pp 2 --cp 4 --cp-comm-type a2a+p2p:2 --microbatches 4");
   CHECK(flags_of(base, many().at(1)) ==
         "--schedule gpipe --devices 2 --microbatches 4 --partition 0-4,5- --offload @0 "
         "--prefetch 3");
