@@ -1,5 +1,7 @@
 // Prices the collectives of a run that block its ops, and brings them together with what ranks
 // exchange beside compute (rank_exchanges.cpp).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -7,6 +9,7 @@
 
 #include "cost_models/handover.hpp"
 #include "cost_models/network/op_times.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 
 namespace stageline {
@@ -28,6 +31,15 @@ void add_buffers(Costs& costs, const Model& model, const Partition& partition) {
 
 // The groups that a collective among parts of them has.
 std::vector<std::vector<int>> in_use(std::vector<std::vector<int>> groups, const GroupUse& how) {
+  const int all = groups.empty() ? 0 : static_cast<int>(groups.front().size());
+  const int part = how.part > 0 ? how.part : std::max(all, 1);
+  const int ring = how.across ? all / part : part;
+  if (all % part != 0 || (how.blocks > 0 && how.blocks != ring)) {
+    throw UsageError(fmt::format(
+        "a collective of a layer has parts of {} ranks and {} blocks, and its group has {} ranks: "
+        "parts must be equal, and blocks as many as the ranks that send them",
+        part, how.blocks, all));
+  }
   if (how.part == 0) return groups;
   std::vector<std::vector<int>> found;
   for (const std::vector<int>& group : groups) {

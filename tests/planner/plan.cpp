@@ -113,8 +113,8 @@ TEST_CASE("at 64k tokens a ring is faster than all without context parallelism t
   const Plan with = plan(request);
   REQUIRE_FALSE(without.front.empty());
   REQUIRE_FALSE(with.front.empty());
-  const double faster = to_seconds(without.front.front().verdict.step) /
-                        to_seconds(with.front.front().verdict.step);
+  const double faster =
+      to_seconds(without.front.front().verdict.step) / to_seconds(with.front.front().verdict.step);
   CHECK(faster > 1.02);
   CHECK(faster < 1.12);
 }

@@ -265,6 +265,9 @@ TEST_CASE("a hierarchy exchanges within machines, and its rings cross each bound
     const bool ring = one.kind == CollectiveKind::all_gather;
     CHECK(one.exposed == milliseconds(ring ? 1 : 2 * 3));
   }
+  const Collectives odd{exchange(8, 1, 3)};
+  CHECK(test::contains(test::complaint<UsageError>([&] { used_by(odd, 8); }),
+                       "parts of 3 ranks and 0 blocks, and its group has 8 ranks"));
   // Two neighbours of one machine have no link between machines to wait for.
   const std::vector<UsedAlgorithm> near = used_by({exchange(2 * 450'000'000LL, 1, 2)}, 8);
   REQUIRE(near.size() == 1);
