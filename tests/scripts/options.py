@@ -305,7 +305,7 @@ LANGUAGE = {
     "imbalance": ("2", EXPERTS, ["--cluster", "h100x8", "--dp", "2", "--ep", "2"]),
     "tp_overlap": ("0.5", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--tp", "2", "--sequence-parallel"]),
     "cp_exchange": ("p2p", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--cp", "2"]),
-    "cp_balance": ("none", TRANSFORMER, ["--cluster", "h100x8", "--devices", "2", "--cp", "2"]),
+    "cp_balance": ("none", "transformer@h100,layers=4,hidden=512,heads=8,seq=32768", ["--cluster", "h100x8", "--devices", "2", "--cp", "2"]),
     "gemm": ("0.2", "gpt2@h100", []), "gemm_8bit": ("0.2", "gpt2@h100,dtype=fp8", []),
     "attention_kernel": ("0.5", "gpt2@h100,attention=fa3", []),
     "gemm_4bit": ("3", "gpt2@b200,dtype=nvfp4", []), "bf16_start": ("2", "gpt2@b200,dtype=nvfp4", []),
