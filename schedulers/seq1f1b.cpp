@@ -2,10 +2,9 @@
 // into chunks that pass the pipeline one behind the other. Attention looks back, so forwards go
 // from the first chunk to the last and backwards from the last to the first; a device warms up with
 // the chunks of a sequence beside those of 1F1B. Bubbles are as long as a chunk's passes, and
-// stashes are those of chunks. Here chunks are of as many tokens and all take their mean time (the
-// paper's computation-wise cut, in which later chunks look further back and are shorter, is not
-// there), and hold equal bytes. What a chunk takes is more than its share of a sequence:
-// cost_models/README.md.
+// stashes are those of chunks. Here chunks are of as many tokens and hold equal bytes; later ones
+// take longer, for they look further back (the paper's computation-wise cut, in which they are
+// shorter, is not there). What a chunk takes: cost_models/README.md.
 //
 // figure: stages 4, microbatches 3, sequence_chunks 2, F 1, I 1, W 1
 //   0 |01234      bb5aa dd cc ffee

@@ -102,12 +102,12 @@ class MemoryTables {
     return static_cast<int>(nth(graph_.sends, Cargo::stash)[op.stage].size());
   }
 
-  /// Of the first kind of micro-batch: of another one times and bytes of its own differ.
+  /// Those of the first kind of micro-batch: other kinds have times and bytes of their own.
   const std::vector<Stage>& stages() const { return kinds_.front().stages; }
   const Program& program() const { return program_; }
 
  private:
-  // Of one kind of micro-batch.
+  // What one kind of micro-batch has.
   struct Kind {
     std::vector<Stage> stages;
     std::optional<WireTable<Bytes>> bytes;  // empty if no tensor between stages has any

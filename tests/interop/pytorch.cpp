@@ -183,6 +183,8 @@ TEST_CASE("what the CSV cannot express is refused") {
         begin + "every rank has a stage there, and gpu2 does nothing" + end);
   CHECK(refusal(parsed(2, 2, lists, "windows: 2 1\n")) ==
         begin + "it cannot express \"windows:\"" + end);
+  CHECK(refusal(parsed(2, 2, lists, "costs: 2 1\n")) ==
+        begin + "it cannot express \"costs:\"" + end);
   CHECK(refusal(parsed(2, 2, lists, "delays: 2 1\n")) ==
         begin + "it cannot express \"delays:\"" + end);
   CHECK(refusal(parsed(2, 2, lists, "clock: lockstep\n")) ==

@@ -82,6 +82,7 @@ void check_settings(const Program& program) {
     return std::any_of(values.begin(), values.end(), [&](int value) { return value != none; });
   };
   if (settings.sequence_chunks != 1) refuse("it cannot express \"sequence_chunks:\"");
+  if (!settings.costs.empty()) refuse("it cannot express \"costs:\"");
   if (says(settings.delay, -1)) refuse("it cannot express \"delays:\"");
   if (says(settings.window, 0)) refuse("it cannot express \"windows:\"");
 }

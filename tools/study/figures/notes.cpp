@@ -284,10 +284,12 @@ std::string chunks_note(const Case& asked) {
   }
   return fmt::format(
       "{}: a chunk is priced by kernels of as many tokens as it has{}; {} of them together take {:.2f} "
-      "times as long as a micro-batch at once. Gradients of keys and values that wait for earlier "
+      "times as long as a micro-batch at once. {}radients of keys and values that wait for earlier "
       "chunks are not counted in memory",
       name, asked.kinds.empty() ? "" : " and of attention to those before it", chunks,
-      slicing_cost(asked, chunks));
+      slicing_cost(asked, chunks),
+      asked.kinds.empty() ? "All take their mean, though later chunks attend to more tokens; g"
+                          : "G");
 }
 
 std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome) {

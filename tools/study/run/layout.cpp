@@ -453,7 +453,7 @@ Time time_alone(const Case& asked, const Program& program, const Partition& part
 
 namespace {
 
-// Of micro-batches that are all as `model` says.
+// Costs of micro-batches that are all as `model` says.
 Costs costs_of_all(const Case& asked, const Layout& layout, const Model& model) {
   const Partition& cut = layout.plan.partition;
   const Placement& placement = layout.placement;
