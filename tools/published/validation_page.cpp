@@ -31,7 +31,7 @@ run of its kind was published on its chip, a line says so, and the range is the 
 * With `--calibration` the range stays that of the built-in constants, unless the file rests on few runs of the same software
   and class: then it is what [such calibrations](../../cost_models/README.md#from-few-runs) left on published runs.
 * Ties: two runs of one model on one machine share most of what is wrong with their predictions, so the ranges above are not what
-  tells them apart. Of half of the pairs of published dense runs whose parallelism differs the ratio of the steps is within 6.2 % of the
+  tells them apart. Half of the pairs of published dense runs whose parallelism differs have a ratio of steps within 6.2 % of the
   predicted one. A note of `compare` and `plan` names the rows that are at most so much slower than the fastest, and which of them needs
   the least memory; `--within 6.2%` recommends that one. Another names the schedules that no published run was held against.
 * Given times (`uniform:…`, a file, a profile) have no range. To add them up is exact arithmetic, and how far they are from the

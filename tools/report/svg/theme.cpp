@@ -47,7 +47,7 @@ constexpr std::array<Paint, tones> paints{{
     {"di", "idle: filling",      "#f1f2f4", "#23272e", 'k'},
     {"dd", "idle: draining",     "url(#stageline-hatch-d)", "url(#stageline-hatch-d)", 'k'},
     {"dw", "idle: dependencies", "url(#stageline-hatch-w)", "url(#stageline-hatch-w)", 'k'},
-    {"dm", "idle: unequal stages", "url(#stageline-hatch-m)", "url(#stageline-hatch-m)", 'k'},
+    {"dm", "idle: unequal work", "url(#stageline-hatch-m)", "url(#stageline-hatch-m)", 'k'},
     {"dl", "idle: a link",       "url(#stageline-hatch-l)", "url(#stageline-hatch-l)", 'k'},
     {"dc", "idle: gradient reduction", "url(#stageline-hatch-c)", "url(#stageline-hatch-c)", 'k'},
     {"dp", "idle: an update",    "url(#stageline-hatch-x)", "url(#stageline-hatch-x)", 'k'},

@@ -57,7 +57,7 @@ export const idle_paints = {
   fill: { words: 'filling', light: '#a3adbc', dark: '#757c88' },
   drain: { words: 'draining', light: '#565b66', dark: '#dfe4ea' },
   dependency: { words: 'dependencies', light: '#f5b92a', dark: '#e0c220' },
-  imbalance: { words: 'unequal stages', light: '#b84a0c', dark: '#d96a1c' },
+  imbalance: { words: 'unequal work', light: '#b84a0c', dark: '#d96a1c' },
   link: { words: 'messages', light: '#2a5be0', dark: '#4f8df5' },
   collectives: { words: 'gradient reductions', light: '#12a06a', dark: '#3cc08a' },
   optimizer: { words: 'updates', light: '#4b1a5c', dark: '#8a4fc0' },
