@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/text.hpp"
 #include "tools/answers/planned.hpp"
@@ -76,8 +77,10 @@ TEST_CASE("a note says which lengths the micro-batches have") {
   CHECK_FALSE(said(case_of("uniform:layers=4", "", 2)));
 }
 
-TEST_CASE("the longest sequence decides the memory of one in flight") {
-  const auto peak = [](const Outcome& one) { return one.memory.device[1].peak; };
+TEST_CASE("the longest sequence decides the stash of one in flight") {
+  const auto peak = [](const Outcome& one) {
+    return nth(one.memory.device[1].at_peak, MemoryKind::stash);
+  };
   const Outcome mixed = study(case_of(llama + ",seq=4096", "2048,8192,2048", 3));
   CHECK(peak(mixed) == peak(alike(8192, 3)));
 }
