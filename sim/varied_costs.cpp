@@ -23,8 +23,8 @@ constexpr std::array blocking_times{&BlockingTimes::forward, &BlockingTimes::inp
                                     &BlockingTimes::weight_grad, &BlockingTimes::backward,
                                     &BlockingTimes::recompute};
 constexpr std::array stage_bytes{&StageCosts::stash_input_grad, &StageCosts::stash_weight_grad,
-                                 &StageCosts::stash_gradient,   &StageCosts::boundary,
-                                 &StageCosts::workspace,        &StageCosts::communication_buffer};
+                                 &StageCosts::stash_gradient, &StageCosts::boundary,
+                                 &StageCosts::workspace};
 constexpr std::array stage_workspaces{
     &StageCosts::backward_workspace, &StageCosts::input_grad_workspace,
     &StageCosts::divided_input_grad_workspace, &StageCosts::recomputed_workspace,
@@ -148,6 +148,7 @@ void take_mean(Costs& costs, std::size_t s, const Mean& mean) {
     for (const auto field : stage_workspaces) {
       if (of(k).*field) stage.*field = std::max((stage.*field).value_or(Bytes{}), *(of(k).*field));
     }
+    stage.communication_buffer = std::max(stage.communication_buffer, of(k).communication_buffer);
   }
 }
 

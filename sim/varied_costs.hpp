@@ -10,9 +10,9 @@ namespace stageline {
 
 /// `costs`, of whose micro-batches number n takes factors[n % factors.size()] times what `costs`
 /// says: times of F, I, W, B and R with their collectives, stash, boundary, workspaces and
-/// messages, rounded. Weights, gradients, updates and reductions stay. Equal factors are one kind;
-/// where all are 1, or there are none, nothing changes. Throws UsageError unless each is finite and
-/// at least 0, or if a time or a number of bytes does not fit.
+/// messages, rounded. Weights, gradients, updates, reductions and their buffers stay. Equal factors
+/// are one kind; where all are 1, or there are none, nothing changes. Throws UsageError unless each
+/// is finite and at least 0, or if a time or a number of bytes does not fit.
 Costs scaled_by_microbatch(Costs costs, const std::vector<double>& factors);
 
 /// The same of costs that are known for each kind, with those of weights, updates and reductions

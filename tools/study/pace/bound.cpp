@@ -203,6 +203,7 @@ std::optional<RoundPace> round_pace(const Program& program, const Costs& costs, 
 
 // What its own stashes leave room for: beside the bound, the round in its middle.
 void add_stashes(Bound& bound, const Case& asked, Program program, const Costs& costs) {
+  if (!costs.kinds.empty()) return;  // these bounds take equal micro-batches
   const Run run = run_of(std::move(program), costs);
   const Timeline timeline = timeline_of(run.program, run.graph, run.times);
   if (!is_plain_step(asked, run.program)) return;
