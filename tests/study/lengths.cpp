@@ -95,6 +95,16 @@ TEST_CASE("what a trace without kernels takes is in proportion to tokens") {
         study(case_of("uniform:layers=4", "", 3)).metrics.device[0].busy);
 }
 
+TEST_CASE("a given program takes the lengths that its trace has no kernels for") {
+  SettingRequest request = request_of("uniform:layers=4", "100,300,200", 0);
+  request.program = study(case_of("uniform:layers=4", "", 3)).program;
+  request.devices.clear();
+  const Case asked = make_case(request, read_setting(request), test::spec("1f1b"), 2);
+  const Outcome drawn = study(case_of("uniform:layers=4", "100,300,200", 3));
+  CHECK(study(asked).step_time == drawn.step_time);
+  CHECK(drawn.step_time != study(case_of("uniform:layers=4", "", 3)).step_time);
+}
+
 TEST_CASE("lengths are read, or drawn the same every time") {
   CHECK(lengths_of("1, 2,3", 3, 8) == std::vector<std::int64_t>{1, 2, 3});
   const std::vector<std::int64_t> drawn = lengths_of("lognormal(4096,0.8)", 4000, 8);

@@ -31,7 +31,8 @@ std::optional<CauseOrder> why_order(const std::string& why) {
         "--why=shapley");
   }
   throw UsageError(fmt::format(
-      "--why={} is unknown: it is --why, for the documented order of causes, or --why=shapley",
+      "--why={} is unknown: it is --why, for the documented order of causes, --why=shapley, or of "
+      "`stageline simulate` --why=peak",
       why));
 }
 

@@ -461,6 +461,7 @@ void take_lengths(const SettingRequest& request, const Setting& setting, Case& a
     for (const std::int64_t tokens : lengths) {
       asked.factors.push_back(static_cast<double>(tokens) / mean);
     }
+    if (asked.program) asked.program->settings.costs = asked.factors;
     return;
   }
   std::map<std::int64_t, std::uint16_t> known;
