@@ -367,7 +367,8 @@ TEST_CASE("the laws hold where every micro-batch has times and bytes of its own"
       const int devices = 2 + round % 3;
       const int microbatches = 2 * devices + round % 3;
       std::vector<double> factors;
-      for (int m = 0; m < microbatches; ++m) factors.push_back(static_cast<double>(random() % 13) / 4);
+      for (int m = 0; m < microbatches; ++m)
+        factors.push_back(static_cast<double>(random() % 13) / 4);
       Program program;
       Costs costs;
       try {

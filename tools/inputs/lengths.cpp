@@ -78,8 +78,8 @@ std::vector<std::int64_t> draw(std::string_view text, int count, std::int64_t st
         std::exp(sigma * normal(static_cast<std::uint32_t>(n)) - sigma * sigma / 2);
     const double steps = std::ceil(mean * of_mean / static_cast<double>(step));
     const std::int64_t most = longest_sequence / step;
-    lengths.push_back(
-        static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(most))) * step);
+    lengths.push_back(static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(most))) *
+                      step);
   }
   return lengths;
 }
