@@ -93,6 +93,48 @@ TEST_CASE("exchanges of context-parallel ranks are searched, and a plan says whi
   CHECK(types(1) == std::set<std::string>{""});
 }
 
+TEST_CASE("each point says what half the network would cost it, as a simulation does") {
+  PlanRequest request;
+  request.setting.trace = "model:gpt@h100,layers=8,hidden=2048,heads=16,seq=2048";
+  request.setting.cluster.cluster = "h100x8*2";
+  request.samples = 64;
+  for (const char* const item : {"tp=1|4", "cp=1", "zero=0|3", "recompute=none"}) {
+    fix(request.space, item);
+  }
+  const Plan found = plan(request);
+  REQUIRE_FALSE(found.front.empty());
+  SettingRequest half = request.setting;
+  half.slow.push_back({"network", 2});
+  Evaluator evaluator(half);
+  bool longer = false;
+  for (const PlanPoint& point : found.front) {
+    CAPTURE(point.flags);
+    REQUIRE(point.half_network);
+    CHECK(*point.half_network == evaluator.judge(point.candidate).verdict.value().step);
+    longer = longer || *point.half_network > point.verdict.step;
+  }
+  CHECK(longer);
+  request.setting.cluster.cluster = "h100x8";  // one machine
+  for (const PlanPoint& point : plan(request).front) CHECK_FALSE(point.half_network);
+}
+
+TEST_CASE("one pipeline rank has no schedule to choose, unless schedules are named") {
+  SettingRequest request;
+  request.trace = "uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms";
+  const Model model = read_setting(request).model;
+  const auto names = [&](const PlanSpace& space) {
+    std::set<std::string> found;
+    for (const Family& family : families_of(space, model, 1)) {
+      found.insert(std::string(family.spec.scheduler->name));
+    }
+    return found;
+  };
+  CHECK(names({}) == std::set<std::string>{"1f1b"});
+  PlanSpace named;
+  fix(named, "schedule=gpipe|zb_h1");
+  CHECK(names(named) == std::set<std::string>{"gpipe", "zb_h1"});
+}
+
 // NVIDIA/NeMo, docs/source/performance/performance_long_sequence.md: tp 4, dp 8, cp 2 is 1.07 times
 // as fast as the fastest layout without context parallelism.
 TEST_CASE("at 64k tokens a ring is faster than all without context parallelism that fit") {

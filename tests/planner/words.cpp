@@ -48,6 +48,15 @@ TEST_CASE("two plans that differ in the cut alone are told apart by it") {
   CHECK(says(found.sentence, "cut 0-3,4-7,8-11,12-"));
 }
 
+TEST_CASE("plain 1F1B of one pipeline rank is called what it is") {
+  PlanPoint point = point_of("1f1b", parse_time("100ms"), Bytes{1000}, "balanced");
+  CHECK(named(point).starts_with("1f1b, "));
+  point.candidate.shape.degrees.pipeline = 1;
+  CHECK(named(point).starts_with("no pipeline, "));
+  point.candidate.spec = test::spec("gpipe");
+  CHECK(named(point).starts_with("gpipe, "));
+}
+
 TEST_CASE("less memory is said of less memory alone") {
   std::vector<PlanPoint> front{point_of("1f1b", parse_time("100ms"), Bytes{1000}, "balanced"),
                                point_of("1f1b", parse_time("110ms"), Bytes{1100}, "balanced")};

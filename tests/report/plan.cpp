@@ -106,6 +106,19 @@ TEST_CASE("a column that says nothing is left out") {
   }
 }
 
+TEST_CASE("a step under half the network is a column where it is longer") {
+  Plan plan = small_plan();
+  const auto title = [&] { return lines_of(plan_table(setting().model, plan, {})).at(0); };
+  for (PlanPoint& point : plan.front) point.half_network = point.verdict.step;
+  CHECK_FALSE(contains(title(), "half network"));
+  plan.front[0].half_network = milliseconds(131);
+  CHECK(contains(title(), "half network"));
+  CHECK(contains(plan_table(setting().model, plan, {}), "+31.0 %"));
+  CHECK(parsed(plan)["front"][0]["half_network_step_ps"] == 131'000'000'000);
+  plan.front[0].half_network.reset();
+  CHECK_FALSE(parsed(plan)["front"][0].contains("half_network_step"));
+}
+
 TEST_CASE("the recommended row is shown whatever the number of rows") {
   Plan plan = small_plan();
   plan.recommended = 3;

@@ -86,7 +86,10 @@ struct PlanPoint {
   Verdict verdict;
   TrainingRates rates{};               // of a language model
   std::optional<double> dollars_step;  // where the devices have a price
-  std::string flags;                   // that reproduce it
+  // Its step where a byte between machines takes twice as long; empty: there is no such link, or
+  // the search was ended early.
+  std::optional<Time> half_network{};
+  std::string flags;  // that reproduce it
   int devices() const { return candidate.shape.devices(); }
 };
 
@@ -122,7 +125,8 @@ struct Plan {
 
 /// Throws UsageError where the space is contradictory or empty (samples that no micro-batch size
 /// divides, degrees whose product is not the number of devices), and what opening the setting
-/// throws. Never worse than any row of compare() for a shape in the space, where nothing is left.
+/// throws. Never worse than any row of compare() for a shape of several pipeline ranks in the
+/// space, where nothing is left.
 Plan plan(const PlanRequest& asked);
 
 /// The micro-batch sizes and counts of a number of samples on so many replicas: all divisors that

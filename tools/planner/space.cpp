@@ -103,8 +103,12 @@ std::vector<Family> families_of(const PlanSpace& space, const Model& model, int 
   const std::vector<Offloading> offloading =
       space.offloading.empty() ? std::vector<Offloading>{{}} : space.offloading;
   std::vector<Family> families;
+  const bool plain_alone = space.plain_alone || space.schedules.empty();
   for (const ScheduleSpec& spec : specs) {
-    if (space.plain_alone && pipeline == 1 && spec.scheduler->name != "1f1b") continue;
+    if (plain_alone && pipeline == 1 && spec.scheduler->synchrony == Synchrony::synchronous &&
+        spec.scheduler->name != "1f1b") {
+      continue;  // one device runs every order in the same time, and holds least under 1F1B
+    }
     for (const Recomputation& rebuilt : recomputation) {
       const bool twice = recomputes_itself(spec) && !rebuilt.parts.empty();
       if (twice && space.recomputation.empty()) continue;

@@ -73,9 +73,15 @@ std::string more_or_less(Time than, Time here) {
 
 }  // namespace
 
+std::string schedule_words(const Candidate& candidate) {
+  const bool alone = candidate.shape.degrees.pipeline == 1;
+  const std::string schedule = spelled(candidate.spec);
+  return alone && schedule == "1f1b" ? "no pipeline" : schedule;
+}
+
 std::string named(const PlanPoint& point) {
   const Candidate& candidate = point.candidate;
-  std::string text = spelled(candidate.spec);
+  std::string text = schedule_words(candidate);
   const std::string degrees = print(candidate.shape.degrees);
   if (!degrees.empty()) text += ", " + degrees;
   if (const std::string& by = candidate.shape.cp_comm_type; !by.empty()) text += ", cp by " + by;

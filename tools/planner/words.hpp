@@ -8,6 +8,9 @@
 
 namespace stageline {
 
+/// The schedule as the user would write it; plain 1F1B of one pipeline rank is "no pipeline".
+std::string schedule_words(const Candidate& candidate);
+
 /// "1f1b, tp 8 × pp 8, 64 micro-batches of 1"
 std::string named(const PlanPoint& point);
 

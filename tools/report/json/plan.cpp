@@ -49,6 +49,7 @@ Json point_json(const Model& model, const PlanPoint& point, const PlanView& view
   object["offload"] = print(candidate.offloading);
   put_time(object, "step_time", verdict.step);
   put_range(object, verdict);
+  if (point.half_network) put_time(object, "half_network_step", *point.half_network);
   object["throughput"] = verdict.step > Time{} ? Json(verdict.throughput) : Json(nullptr);
   object["throughput_unit"] = throughput_unit(model);
   put(object, "tokens_per_second", point.rates.tokens_per_second);

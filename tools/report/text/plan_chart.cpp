@@ -6,6 +6,7 @@
 
 #include "tools/base/provenance.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/planner/words.hpp"
 #include "tools/report/text/plan.hpp"
 
 namespace stageline {
@@ -35,7 +36,7 @@ std::string described_point(const PlanPoint& point, std::size_t place) {
   const std::string size =
       shape.microbatch_size > 0 ? fmt::format(" × {}", shape.microbatch_size) : "";
   std::string text =
-      fmt::format("{} {}, {}{}, {}{} micro-batches, {}", place + 1, spelled(candidate.spec),
+      fmt::format("{} {}, {}{}, {}{} micro-batches, {}", place + 1, schedule_words(candidate),
                   print(shape.degrees), zero, shape.microbatches, size, candidate.partition);
   if (!candidate.recomputation.parts.empty()) {
     text += ", recompute " + print(candidate.recomputation);

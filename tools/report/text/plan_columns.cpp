@@ -7,6 +7,7 @@
 
 #include "tools/base/amounts.hpp"
 #include "tools/base/text.hpp"
+#include "tools/planner/words.hpp"
 #include "tools/report/svg/text.hpp"
 #include "tools/report/text/plan.hpp"
 
@@ -87,6 +88,18 @@ CellFigure slower_figure(const PlanRow& row) {
   return number_figure(to_seconds(row.point->verdict.step) / to_seconds(best) - 1);
 }
 
+CellFigure half_network_figure(const PlanRow& row) {
+  const Time step = row.point->verdict.step;
+  if (!row.point->half_network || step <= Time{}) return {};
+  return number_figure(to_seconds(*row.point->half_network) / to_seconds(step) - 1);
+}
+
+std::string half_network_cell(const PlanRow& row) {
+  const Time step = row.point->verdict.step;
+  if (!row.point->half_network || step <= Time{}) return not_known;
+  return signed_share(to_seconds(*row.point->half_network) / to_seconds(step) - 1);
+}
+
 CellFigure throughput_figure(const PlanRow& row) {
   if (row.point->verdict.step <= Time{}) return {};
   return number_figure(row.point->verdict.throughput, throughput_unit(*row.model));
@@ -110,7 +123,7 @@ const std::vector<PlanColumn>& plan_columns() {
   static const std::vector<PlanColumn> columns{
       {{"schedule", true, 0, true},
        "In what order each device runs its forwards and backwards",
-       [](const PlanRow& row) { return spelled(row.point->candidate.spec); }},
+       [](const PlanRow& row) { return schedule_words(row.point->candidate); }},
       {{"cut", true, 40},
        "How the layers are cut into stages",
        [](const PlanRow& row) { return shortened(row.point->candidate.partition, widest_cut); }},
@@ -171,6 +184,11 @@ const std::vector<PlanColumn>& plan_columns() {
        nullptr,
        [](const PlanRow& row) { return row.point->verdict.intervals.step.has_value(); }},
       {{"slower", false, 50}, "Than the fastest of the front", slower_cell, slower_figure},
+      {{"half network", false, 48},
+       "How much longer the step is where a byte between machines takes twice as long",
+       half_network_cell,
+       half_network_figure,
+       [](const PlanRow& row) { return row.point->half_network > row.point->verdict.step; }},
       {{"throughput", false, 70},
        "Samples of a step over its time, all devices together",
        throughput_cell,
