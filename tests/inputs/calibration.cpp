@@ -139,6 +139,27 @@ TEST_CASE("rates of kernels that have no effect are said to have none") {
   CHECK(said("model:gpt@h100", links_alone).empty());
 }
 
+TEST_CASE("a language model on several machines without degrees is said to be one pipeline") {
+  SettingRequest request;
+  request.trace = "model:llama3-8b@h100";
+  request.cluster.cluster = "h100x8*2";
+  const auto said = [&] {
+    const std::vector<std::string> all = read_setting(request).notes;
+    return std::any_of(all.begin(), all.end(), [](const std::string& note) {
+      return note.find("each of the 16 devices is a stage of one pipeline") != std::string::npos;
+    });
+  };
+  CHECK(said());
+  request.degrees.pipeline = 16;  // asked for
+  CHECK_FALSE(said());
+  request.degrees = Degrees{};
+  request.degrees_are_searched = true;
+  CHECK_FALSE(said());
+  request.degrees_are_searched = false;
+  request.devices = {8};  // of one machine
+  CHECK_FALSE(said());
+}
+
 TEST_CASE("degrees of flags divide a language model, and a measured trace refuses them") {
   SettingRequest request = question("model:llama3-8b@h100");
   request.degrees.tensor = 4;

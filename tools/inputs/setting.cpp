@@ -488,6 +488,22 @@ void add_notes_on_placement(const SettingRequest& request, Setting& setting) {
   setting.notes.insert(setting.notes.end(), notes.begin(), notes.end());
 }
 
+// A language model on several machines is seldom one pipeline of all devices.
+void add_note_on_no_degrees(const SettingRequest& request, Setting& setting) {
+  const bool chosen = !request.degrees.plain() || request.degrees_are_searched || request.program;
+  if (chosen || setting.model.tokens == 0 || !setting.cluster.fixed) return;
+  if (setting.cluster.fixed->hosts.size() < 2 || setting.device_counts.size() > 1) return;
+  const int devices = setting.device_counts.front();
+  if (devices <= static_cast<int>(setting.cluster.fixed->devices.size() /
+                                  setting.cluster.fixed->hosts.size())) {
+    return;  // in one machine
+  }
+  setting.notes.push_back(
+      fmt::format("no --tp, --cp, --dp or --pp was given, so each of the {} devices is a stage of "
+                  "one pipeline; `stageline plan` searches degrees",
+                  devices));
+}
+
 // `alike` has the ranks, `model` is what the trace gives; or null.
 Setting opened(const SettingRequest& request, const Setting* alike, const Model* model) {
   check_pair_overlap(request.cluster.pair_overlap);
@@ -527,6 +543,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   set_rates(request, setting);
   add_ranks(request, alike, setting);
   add_notes_on_placement(request, setting);
+  add_note_on_no_degrees(request, setting);
   return setting;
 }
 
