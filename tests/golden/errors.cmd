@@ -52,7 +52,11 @@ try --devices 4 simulate uniform:layers=8
 for flag in --mem --gpus --verbose; do try simulate uniform:layers=8 "$flag" 4; done
 try simulate uniform:layers=8 --sharing fiar
 try simulate uniform:layers=8 --zero 4
-try help
+try help frobnicate
+try layerpipe
+try ZBV
+try resnet50-cpu
+try uniform:layers=8
 try simulate resnet-50
 try simulate llama3-8b@h100
 try simulate llama3-8b

@@ -4,17 +4,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
+#include <filesystem>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "schedulers/aliases.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/nearest.hpp"
 #include "tools/commands/flags.hpp"
 #include "tools/commands/help_text.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/launch/flag_table.hpp"
+#include "traces/traces.hpp"
 
 namespace stageline {
 
@@ -33,12 +38,42 @@ Flags CommandLine::flags() { return {*app_, program_}; }
 
 namespace {
 
+constexpr std::string_view help_word = "help";  // "stageline help simulate"
+
+std::vector<std::string> subcommands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* const sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  return names;
+}
+
+bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// A schedule or a trace in the place of a subcommand: how to run it. Empty: it is neither.
+std::string run_instead(const std::string& program, const std::string& word) {
+  std::error_code unreadable;
+  const bool trace = word.starts_with("model:") || word.starts_with("uniform:") ||
+                     std::filesystem::is_regular_file(word, unreadable) ||
+                     std::any_of(bundled_traces().begin(), bundled_traces().end(),
+                                 [&](const Bundled& one) { return one.name == word; });
+  if (trace) {
+    return fmt::format("\"{0}\" is a trace: `{1} compare {0}` ranks schedules on it", word,
+                       program);
+  }
+  const std::string schedule = read_schedule_name(word);
+  if (schedule.empty()) return "";
+  return fmt::format("\"{}\" is a schedule: `{} simulate TRACE --schedule {}` runs it", word,
+                     program, schedule);
+}
+
 // CLI11 would report an unknown subcommand as a missing one.
 void check_subcommand(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> known;
-  for (const CLI::App* const sub : app.get_subcommands({})) known.push_back(sub->get_name());
-  if (known.empty() || word[0] == '-') return;
-  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  const std::vector<std::string> known = subcommands_of(app);
+  if (known.empty() || word[0] == '-' || is_one_of(word, known)) return;
+  const std::string instead =
+      is_one_of("simulate", known) ? run_instead(app.get_name(), word) : std::string();
+  if (!instead.empty()) throw CommandLineError(instead);
   throw CommandLineError(fmt::format("there is no subcommand \"{}\"{}; they are {}", word,
                                      did_you_mean(word, known), fmt::join(known, ", ")));
 }
@@ -242,6 +277,16 @@ struct Words {
   HelpScreen screen = HelpScreen::first;
 };
 
+// "stageline help simulate all" is "stageline simulate --help all".
+std::vector<const char*> with_help_behind(const std::vector<const char*>& given) {
+  const std::size_t commands = given.size() > 2 && given[2] != std::string_view("all") ? 1 : 0;
+  std::vector<const char*> words{given.front()};
+  if (commands > 0) words.push_back(given[2]);
+  words.push_back("--help");
+  words.insert(words.end(), given.begin() + 2 + static_cast<std::ptrdiff_t>(commands), given.end());
+  return words;
+}
+
 Words words_of(int argc, const char* const* argv) {
   Words words;
   bool behind_help = false;
@@ -262,8 +307,12 @@ HelpPage Flags::help(const std::string& command) const {
 }
 
 int CommandLine::run(int argc, const char* const* argv) {
-  if (argc > 1) check_subcommand(*app_, argv[1]);
-  const Words words = words_of(argc, argv);
+  std::vector<const char*> given(argv, argv + argc);
+  if (argc > 1 && argv[1] == help_word && !subcommands_of(*app_).empty()) {
+    given = with_help_behind(given);
+  }
+  if (given.size() > 1) check_subcommand(*app_, given[1]);
+  const Words words = words_of(static_cast<int>(given.size()), given.data());
   try {
     app_->parse(static_cast<int>(words.parsed.size()), words.parsed.data());
     return program_.exit_code;
