@@ -29,6 +29,7 @@ stageline whatif --help | grep -E '^ +--(schedule|devices) '
 Q="resnet50-cpu --devices 4 --microbatches 8 --memory 1.3GB --jitter 5% --scenarios 64 --quiet"
 stageline whatif $Q --schedule zb_h1,1f1b
 stageline whatif $Q --schedule zb_h1 --by p50 | tail -n 1
+stageline whatif $Q --schedule zb_h1,1f1b --svg - | grep -o '[a-z0-9_]*: [^<]* at p95'
 stageline whatif $Q --schedule zb_h1,zb_h2 --json - | grep -E '"schedule"|"fits"|"best"'
 stageline whatif $Q --schedule zb_h1 > $OUT/none; echo "exit $?"
 # Data-parallel replicas draw their own times.

@@ -109,7 +109,10 @@ WaterfallChart waterfall_chart(const std::vector<NamedWaterfall>& waterfalls) {
       const Time from = whole ? Time{} : until[w];
       const Time time = piece(waterfalls[w].waterfall);
       until[w] = from + time;
-      const std::string words = whole ? print(time) : signed_time(time);
+      const double step = to_seconds(waterfalls[w].waterfall.step);
+      const double share = step > 0 ? to_seconds(time) / step : 0;
+      const std::string words = fmt::format("{}{:.4g} {} · {}", whole || time < Time{} ? "" : "+",
+                                            to_seconds(time) * unit, chart.label, percent(share));
       one.bars.push_back({to_seconds(from) * unit, to_seconds(until[w]) * unit, words,
                           fmt::format("{}, {}: {}", waterfalls[w].name, name, words)});
     }

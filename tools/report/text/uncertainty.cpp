@@ -150,6 +150,10 @@ Chart uncertainty_chart(const std::vector<UncertainRow>& rows,
           {to_seconds(quantile(sorted, share)) * (long_steps ? 1 : 1e3), share * 100, false});
     }
     chart.series.push_back(std::move(series));
+    const Distribution& steps = row.distribution;
+    chart.footnotes.push_back(fmt::format("{}: {} without variation, {} in the median, {} at p95.",
+                                          row.row.schedule, print(row.row.outcome->step_time),
+                                          print(steps.p50), print(steps.p95)));
   }
   return chart;
 }
