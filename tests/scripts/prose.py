@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """Is our English short, and does it refer to what is there? prose.py ROOT
 
-Holds the counts of the front page and of the guide: lines, and the share of sentences of more than 30 words. Code,
-tables and figures do not count. In every page, a link to a file of this repository names one that is there, and one
+Holds the counts of the front page and of the guide: lines, and the share of sentences of more than 30 words. On the
+front page no sentence has more than 25 words, and half of them have at most 14. Code, tables and figures do not count. In every page, a link to a file of this repository names one that is there, and one
 to a heading names a heading of that page; and no file cites a document that is not in the repository. In C++ outside
 tests, at most OF_COMMENTS lines of comment begin with "Of ".
 """
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 
 LONG = 30  # words
 # Page or folder of pages: (the most lines, the largest share of long sentences).
 LIMITS = {"README.md": (180, 0.08), "tools/guide": (200, 0.12), "sim/README.md": (200, 0.12)}
+FRONT, FRONT_LONG, FRONT_MEDIAN = "README.md", 25, 14  # words of a sentence, the most and in the middle
 OF_COMMENTS = 0  # comments that begin with "Of ", where the thing should be named, outside tests
 
 
@@ -87,12 +89,23 @@ def faults_of_comments(root):
         yield f"{len(found)} comments begin with \"Of \", and {OF_COMMENTS} are the most"
 
 
+def faults_of_front(all_of_it):
+    for one in all_of_it:
+        if length(one) > FRONT_LONG:
+            yield f"{FRONT}: a sentence of {length(one)} words, and {FRONT_LONG} are the most: {one[:90]} …"
+    middle = statistics.median(length(one) for one in all_of_it) if all_of_it else 0
+    if middle > FRONT_MEDIAN:
+        yield f"{FRONT}: half of the sentences have more than {middle:g} words, and {FRONT_MEDIAN} are the most"
+
+
 def faults_of_length(root, page, most_lines, most_long):
     text = (root / page).read_text(encoding="utf-8")
     lines = text.count("\n")
     if lines > most_lines:
         yield f"{page}: {lines} lines, and {most_lines} are the most"
     all_of_it = [one for block in paragraphs(text) for one in sentences(block)]
+    if page == FRONT:
+        yield from faults_of_front(all_of_it)
     long = [one for one in all_of_it if length(one) > LONG]
     if all_of_it and len(long) > most_long * len(all_of_it):
         yield (f"{page}: {len(long)} of {len(all_of_it)} sentences have more than {LONG} words, and "
