@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 FENCE = re.compile(r"^```(.*)$")
-FEWEST = 10  # commands in all pages: if fewer are found, the pages are read wrongly
+FEWEST = 40  # commands in all pages: if fewer are found, the pages are read wrongly
 
 
 def pages_of(root):

@@ -13,6 +13,9 @@ import subprocess
 import sys
 
 LONG = 30  # words
+# Pages that walk one reader to an answer.
+WALKS = ("engineer", "student", "teacher", "profiles")
+WALK_LINES, WALK_END = 60, "**Your answer:**"
 # Page or folder of pages: (the most lines, the largest share of long sentences).
 LIMITS = {"README.md": (180, 0.08), "tools/guide": (200, 0.12), "sim/README.md": (200, 0.12)}
 FRONT, FRONT_LONG, FRONT_MEDIAN = "README.md", 25, 14  # words of a sentence, the most and in the middle
@@ -89,6 +92,16 @@ def faults_of_comments(root):
         yield f"{len(found)} comments begin with \"Of \", and {OF_COMMENTS} are the most"
 
 
+def faults_of_walks(root):
+    for name in WALKS:
+        page = f"tools/guide/{name}.md"
+        text = (root / page).read_text(encoding="utf-8")
+        if text.count("\n") > WALK_LINES:
+            yield f"{page}: {text.count(chr(10))} lines, and {WALK_LINES} are the most"
+        if not text.rstrip().split("\n\n")[-1].startswith(WALK_END):
+            yield f"{page}: its last paragraph does not begin with \"{WALK_END}\""
+
+
 def faults_of_front(all_of_it):
     for one in all_of_it:
         if length(one) > FRONT_LONG:
@@ -122,6 +135,7 @@ def main(root):
     faults = [fault for page in pages for fault in faults_of_links(root, page)]
     faults += faults_of_citations(root)
     faults += faults_of_comments(root)
+    faults += faults_of_walks(root)
     for place, limits in LIMITS.items():
         held = [page for page in pages if page == place or page.startswith(place + "/")]
         if not held:
