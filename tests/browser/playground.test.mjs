@@ -179,6 +179,56 @@ export const tests = !file || !existsSync(file) ? {} : {
     await bench.silent();
   },
 
+  'playground: nothing is wider than the window, and fields stand where they should': async (bench) => {
+    for (const width of [390, 800, 1000, 1400, 1920]) {
+      const page = await opened(bench, '', { viewport: { width, height: 900 } });
+      await page.locator('details.words > summary').click();
+      const placed = await page.evaluate(() => {
+        const place = (name) => document.querySelector(name).getBoundingClientRect();
+        const outside = [...document.querySelectorAll('body *')].filter((one) =>
+          !one.closest('.scrolls, .wide, .section-diagram, .editor') && one.getClientRects().length > 0 &&
+          one.getBoundingClientRect().right > innerWidth + 0.5);
+        return { whole: document.documentElement.scrollWidth, fields: place('form.fields'),
+          results: place('.results'), tops: [...document.querySelectorAll('fieldset .field')].map(
+            (field) => field.getBoundingClientRect().top), outside: outside.map((one) => one.outerHTML.slice(0, 90)) };
+      });
+      assert.deepEqual(placed.outside, [], `at ${width}`);
+      assert.equal(placed.whole, width, `at ${width} the page is ${placed.whole} wide`);
+      // A field a row; beside the results on a wide window, above them on a narrow one.
+      assert.equal(new Set(placed.tops).size, placed.tops.length);
+      if (width > 900) assert.equal(placed.fields.right < placed.results.left, true);
+      else assert.equal(placed.fields.bottom < placed.results.top, true);
+    }
+    await bench.silent();
+  },
+
+  'playground: a preset is a case with a sentence, and is left by a change': async (bench) => {
+    const page = await opened(bench, '#p=6&F=1500');
+    const presets = page.locator('.presets button');
+    assert.equal(await presets.count(), 6);
+    for (let i = 0; i < 6; ++i) {
+      await after(page, () => presets.nth(i).click());
+      assert.equal(await presets.nth(i).getAttribute('aria-pressed'), 'true');
+      assert.equal(await page.locator('.presets button[aria-pressed="true"]').count(), 1);
+      assert.match(await page.textContent('.presets .hint'), /\.$/);
+      assert.equal(await page.locator('.figures .error').count(), 0);
+      assert.deepEqual(await steps(page), await native_steps(bench, page));
+    }
+    await after(page, () => page.locator('#field-F').fill('1234'));
+    assert.equal(await page.locator('.presets button[aria-pressed="true"]').count(), 0);
+    await bench.silent();
+  },
+
+  'playground: every field and figure has its sentence': async (bench) => {
+    const page = await opened(bench);
+    const [shown, explained] = await page.evaluate(() => [
+      'fieldset .field > span:first-child, .figures thead th', '.words dt'].map(
+      (names) => [...document.querySelectorAll(names)].map((one) => one.textContent)));
+    assert.equal(shown.length > 15, true);
+    assert.deepEqual(shown.filter((word) => !explained.includes(word)), []);
+    await bench.silent();
+  },
+
   'playground: axe finds nothing serious, with a deadlock and in both themes': async (bench) => {
     for (const colorScheme of ['light', 'dark']) {
       const page = await opened(bench, '', { colorScheme });

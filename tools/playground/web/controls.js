@@ -1,6 +1,7 @@
 // The fields: numbers with sliders, schedules with their knobs, the trace.
 import { element } from '../../report/page/web/dom.js';
-import { number_limits } from './state.js';
+import { preset_of, presets } from './presets.js';
+import { first_state, number_limits } from './state.js';
 
 /** @typedef {import('./state.js').State} State */
 /**
@@ -77,6 +78,14 @@ export class Controls {
     this.a = this.schedule_field('schedule A', 'a');
     this.b = this.schedule_field('schedule B', 'b');
     this.schedules = element('div', { class: 'schedules' }, this.a.host, this.b.host);
+    this.about_preset = element('p', { class: 'hint' });
+    this.buttons = presets.map(({ name, state }) => {
+      const button = element('button', { type: 'button' }, name);
+      button.addEventListener('click', () => changed({ ...first_state, ...state }));
+      return button;
+    });
+    this.presets = element('div', { class: 'presets', role: 'group', 'aria-label': 'presets' }, ...this.buttons,
+      this.about_preset);
   }
 
   /** @param {string} key */
@@ -131,6 +140,9 @@ export class Controls {
 
   /** @param {State} state */
   show(state) {
+    const preset = preset_of(state);
+    for (const button of this.buttons) button.setAttribute('aria-pressed', String(button.textContent === preset?.name));
+    this.about_preset.textContent = preset?.about ?? 'Begin with a case, and change it.';
     for (const [key, { number, slider }] of this.fields) {
       const value = Number(state[/** @type {keyof State} */ (key)]);
       if (document.activeElement !== number) number.value = String(value);

@@ -10,6 +10,7 @@ import { show_figures } from './figures.js';
 import { packed_section } from './packed.js';
 import { command_of, request_of } from './request.js';
 import { address_of, first_state, state_of } from './state.js';
+import { words_of_the_page } from './glossary.js';
 
 /** @typedef {import('./state.js').State} State */
 
@@ -61,9 +62,9 @@ class Playground {
             'The simulator itself runs in this page, and nothing leaves it. The address is the ' +
             'question: send it.')),
         element('label', { class: 'switch' }, 'theme ', theme)),
-      element('main', { id: 'main', class: 'playground' }, fields,
-        element('div', { class: 'results' }, this.controls.schedules, this.figures, this.notes,
-          this.diagram, program)),
+      element('main', { id: 'main', class: 'playground' }, this.controls.presets, fields,
+        element('div', { class: 'results' }, this.controls.schedules,
+          this.figures, this.notes, this.diagram, program, words_of_the_page())),
       element('footer', {}, element('p', {}, 'As a command: ', this.command),
         element('p', { class: 'made' }, `Stageline ${names.version} `, this.time)));
     this.take_files();
