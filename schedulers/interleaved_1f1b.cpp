@@ -7,6 +7,12 @@
 // min(mv, 2(p-1-r) + (v-1)·group + 1) chunks. Groups have at least p micro-batches, the last one
 // too (which may be smaller than the others): the first has to be back when its next turn comes.
 //
+// Smaller groups, from p/2 on, go in the order of grouped interleaving (Wan et al. 2025,
+// PipeOffload, arXiv 2503.01328; schedulers/parts/grouped_order.hpp, B in place of its I and W):
+// p-1-r + (v-1)·group forwards to warm up, so that a device holds p + (v-1)·group chunks at most,
+// half as many. There B on its way back is behind its slots, so that a device waits for it:
+// interleaved_zb:group= hands I on before W.
+//
 // overlap=experts is Megatron-Core's overlap_moe_expert_parallel_comm (core/pipeline_parallel/
 // combined_1f1b.py and schedules.py, 2026-11): one more forward to warm up, then every forward runs
 // with a backward of another micro-batch as an overlapped pair, which hides the experts' exchange.
@@ -18,13 +24,21 @@
 //   1 | 012301234  aa5bb6cc7dd4aa5bb6cc7dd ee ff gg hheeffgghh
 //   2 |  0123012 aa3bb4cc5dd6aa7bb4cc5dd6ee7ff gg hheeffgghh
 //   3 |   01230aa1bb2cc3dd4aa5bb6cc7dd4ee5ff6gg7hheeffgghh
+//
+// figure: devices 4, microbatches 8, F 1, I 1, W 1, group 2
+//   0 |01  0123      aa2bb3  aa4bb5cc4dd5  cc6dd7ee6ff7  ee ff gg hh   gg hh
+//   1 | 01  012    aa3bb2  aa3bb4cc5dd4  cc5dd6ee7ff6  ee7ff gg hh   gg hh
+//   2 |  01  01  aa2bb3  aa2bb3cc4dd5  cc4dd5ee6ff7  ee6ff7gg hh   gg hh
+//   3 |   01  0aa1bb2  aa3bb2cc3dd4  cc5dd4ee5ff6  ee7ff6gg7hh   gg hh
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string>
 
 #include "schedulers/order.hpp"
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/parts/expert_overlap.hpp"
+#include "schedulers/parts/grouped_order.hpp"
 #include "schedulers/parts/looped_turns.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
@@ -35,8 +49,8 @@ namespace {
 constexpr Knob knobs[] = {
     {"chunks", "int", "2", "stages on each device"},
     {"group", "int", "auto",
-     "micro-batches that go through a chunk before the next chunk's turn; auto: as many as "
-     "devices"},
+     "micro-batches that go through a chunk before the next chunk's turn, from half as many as "
+     "devices; auto: as many as devices"},
     expert_overlap_knob,
 };
 
@@ -51,6 +65,30 @@ Placement place(int devices, const Knobs& knobs) {
   return looped_placement(devices, chunks);
 }
 
+// Smaller than Megatron's: PipeOffload's rule.
+bool is_grouped(const Problem& problem) {
+  const std::string& text = problem.knobs.at("group");
+  const auto devices = static_cast<int>(problem.devices.size());
+  if (text == "auto" || number(problem.knobs, "group") >= devices) return false;
+  const int group = number(problem.knobs, "group");
+  const int least = (devices + 1) / 2;
+  if (overlaps_experts(problem.knobs)) {
+    throw UsageError(fmt::format(
+        "interleaved_1f1b: overlap=experts runs forwards beside backwards in Megatron-Core's order, "
+        "whose groups have at least as many micro-batches as devices, {} (group is {}); take "
+        "group={}",
+        devices, group, devices));
+  }
+  if (group < least) {
+    throw UsageError(fmt::format(
+        "interleaved_1f1b: group={} is smaller than half the number of devices, {}, so that one group "
+        "in flight would not keep them busy; take group={}, or interleaved_zb:group={}, which then "
+        "has several in flight",
+        group, devices, least, group));
+  }
+  return true;
+}
+
 // Whether groups of that size leave a last one that is large enough.
 bool suits(int microbatches, int group, int devices) {
   const int last = microbatches % group;
@@ -61,12 +99,6 @@ int group_of(const Problem& problem) {
   const int devices = static_cast<int>(problem.devices.size());
   const int m = problem.microbatches;
   const int group = problem.knobs.at("group") == "auto" ? devices : number(problem.knobs, "group");
-  if (group < devices) {
-    throw UsageError(fmt::format(
-        "interleaved_1f1b: group={} is smaller than the number of devices, {}, so that a group's "
-        "first micro-batch would not be back when its next chunk's turn comes; take group={}",
-        group, devices, devices));
-  }
   if (suits(m, group, devices)) return std::min(group, m);
   int below = m - 1;
   while (below > 0 && !suits(below, group, devices)) --below;
@@ -83,6 +115,12 @@ int group_of(const Problem& problem) {
 }
 
 Program schedule(const Problem& problem) {
+  if (is_grouped(problem)) {
+    const auto devices = static_cast<int>(problem.devices.size());
+    const int each = std::min(number(problem.knobs, "group"), problem.microbatches);
+    return freeze(blank_program(problem, "interleaved_1f1b", WeightRule::flush),
+                  grouped_order(problem, grouping_of(devices, each), false));
+  }
   const int group = group_of(problem);
   Program program = blank_program(problem, "interleaved_1f1b", WeightRule::flush);
   const int devices = static_cast<int>(program.devices.size());
@@ -122,7 +160,8 @@ extern const Scheduler entry;
 const Scheduler entry = {
     "interleaved_1f1b",
     "1F1B with several chunks a device, which divide the bubble",
-    "Narayanan et al. 2021 (Megatron-LM), arXiv 2104.04473",
+    "Narayanan et al. 2021 (Megatron-LM), arXiv 2104.04473; groups below p: Wan et al. 2025, "
+    "arXiv 2503.01328",
     Synchrony::synchronous,
     knobs,
     place,

@@ -8,6 +8,11 @@
 //
 // A step has floor(m/p) groups of the same size, or one where m < p.
 //
+// With group=, the order is that of grouped interleaving (schedulers/parts/grouped_order.hpp): W is
+// right behind its I, and groups of half as many micro-batches as devices are enough, in which a
+// device holds half as many chunks: p + (v-1)·group where groups have p/2 to p. Steps are a few per
+// cent longer. Smaller groups hold about as much, and suit steps of few micro-batches.
+//
 // Where a digit comes back on a device, it is the micro-batch's next chunk.
 //
 // figure: devices 4, microbatches 8, F 1, I 1, W 1
@@ -15,6 +20,12 @@
 //   1 | 0123012  a3bA4cB5dC6aD7bA4cB5dC6eD7fEgFhGeHfEgFhGH
 //   2 |  012301 a2b3cA4dB5aC6bD7cA4dB5eC6fD7gEhFeGfHgEhFGH
 //   3 |   01230a1b2c3dA4aB5bC6cD7dA4eB5fC6gD7hEeFfGgHhEFGH
+//
+// figure: devices 4, microbatches 8, F 1, I 1, W 1, group 2
+//   0 |01  0123   aA 2bB3aA4bB5cC4dD5cC6dD7eE6fF7eEfF gG hHgGhH
+//   1 | 01  012  aA3bB2aA3bB4cC5dD4cC5dD6eE7fF6eE7fF gG hHgGhH
+//   2 |  01  01 aA2bB3aA2bB3cC4dD5cC4dD5eE6fF7eE6fF7gG hHgGhH
+//   3 |   01  0aA1bB2aA3bB2cC3dD4cC5dD4eE5fF6eE7fF6gG7hHgGhH
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -23,6 +34,7 @@
 
 #include "schedulers/order.hpp"
 #include "schedulers/parts/chunks.hpp"
+#include "schedulers/parts/grouped_order.hpp"
 #include "schedulers/parts/looped_turns.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
@@ -33,6 +45,9 @@ namespace {
 
 constexpr Knob knobs[] = {
     {"chunks", "int", "2", "stages on each device"},
+    {"group", "int", "auto",
+     "micro-batches that go through a chunk before the next chunk's turn, W right behind I; auto: "
+     "PyTorch's rule"},
 };
 
 Placement place(int devices, const Knobs& knobs) {
@@ -60,6 +75,12 @@ int group_of(const Problem& problem) {
 }
 
 Program schedule(const Problem& problem) {
+  if (problem.knobs.at("group") != "auto") {
+    const int each = std::min(number(problem.knobs, "group"), problem.microbatches);
+    const Grouping grouping = grouping_of(static_cast<int>(problem.devices.size()), each);
+    return freeze(blank_program(problem, "interleaved_zb", WeightRule::flush),
+                  grouped_order(problem, grouping, true));
+  }
   const int group = group_of(problem);
   Program program = blank_program(problem, "interleaved_zb", WeightRule::flush);
   const int devices = static_cast<int>(program.devices.size());
@@ -98,7 +119,8 @@ extern const Scheduler entry;
 const Scheduler entry = {
     "interleaved_zb",
     "ZB-H1 with several chunks a device, which divide its bubble",
-    "PyTorch's ScheduleInterleavedZeroBubble; after Qi et al. 2023, arXiv 2401.10241",
+    "PyTorch's ScheduleInterleavedZeroBubble; after Qi et al. 2023, arXiv 2401.10241; group= of Wan "
+    "et al. 2025, arXiv 2503.01328",
     Synchrony::synchronous,
     knobs,
     place,

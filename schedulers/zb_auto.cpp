@@ -14,8 +14,9 @@
 //
 // and the one with the shortest device span is kept, then of these the one that ends first. With
 // several stages a device (placement=looped or v), bounds on what each stage has in flight take the
-// place of counts by device; beside them, for loops the order of interleaved 1F1B is tried, for two
-// stages in a V every building block (schedulers/search/v_search.hpp).
+// place of counts by device; beside them, for loops the orders of interleaved 1F1B and of grouped
+// interleaving (schedulers/search/grouped_candidates.hpp) are tried, for two stages in a V every
+// building block (schedulers/search/v_search.hpp).
 //
 // figure: stages 4, microbatches 8, F 2, I 3, W 1
 //   0 |00112233         aaaA44bbbB55cccC66dddD77eeeE fffF gggG hhhH
@@ -38,6 +39,7 @@
 #include "schedulers/parts/warm_up.hpp"
 #include "schedulers/scheduler.hpp"
 #include "schedulers/search/cyclic_order.hpp"
+#include "schedulers/search/grouped_candidates.hpp"
 #include "schedulers/search/list_candidates.hpp"
 #include "schedulers/search/v_search.hpp"
 #include "sim/base/errors.hpp"
@@ -106,6 +108,7 @@ void search_looped(OrderSearch& search, const Problem& problem) {
     }
   }
   try_list_rules(search, problem);
+  try_grouped(search, problem);
   search.branch();
   try_in_flight(search, problem);
   search.climb();

@@ -10,6 +10,7 @@
 #include "schedulers/parts/priorities.hpp"
 #include "schedulers/parts/warm_up.hpp"
 #include "schedulers/search/cyclic_period.hpp"
+#include "schedulers/search/grouped_candidates.hpp"
 #include "schedulers/search/order_climb.hpp"
 #include "sim/base/index.hpp"
 
@@ -48,7 +49,14 @@ class Search {
     spent_ = 0;
     found_->step = *step_.times(unrolled(best_, problem_.microbatches));
     improve();
-    return {best_, found_->round.period, bound_};
+    return outcome();
+  }
+
+  /// A given round, where it keeps the limit.
+  std::optional<CyclicOrder> as_it_is(const CyclicRound& round) {
+    times_steps_ = true;
+    if (!try_round(round)) return std::nullopt;
+    return outcome();
   }
 
  private:
@@ -65,6 +73,8 @@ class Search {
                         other.round.through);
     }
   };
+
+  CyclicOrder outcome() const { return {best_, found_->round.period, bound_, found_->step}; }
 
   // Whether it is better than all before.
   bool try_round(const CyclicRound& round) {
@@ -346,6 +356,14 @@ std::vector<StepLists> known_orders(const Problem& problem, const StashLimit& li
   return known;
 }
 
+// A period a micro-batch, then a step.
+bool is_better(const CyclicOrder& order, const CyclicOrder& than) {
+  const Time period = order.period * than.round.each;
+  const Time other = than.period * order.round.each;
+  return std::tie(period, order.step.span, order.step.makespan) <
+         std::tie(other, than.step.span, than.step.makespan);
+}
+
 }  // namespace
 
 CyclicOrder cyclic_order(const Problem& problem, const StashLimit& limit) {
@@ -357,6 +375,13 @@ CyclicOrder cyclic_order(const Problem& problem, const StashLimit& limit) {
     if (each == devices && devices <= 4) break;
     const CyclicOrder other = Search(problem, limit, each).best(known);
     if (other.period * best.round.each < best.period * each) best = other;
+  }
+  if (problem.placement.stages() == devices || problem.knobs.at("placement") != "looped") {
+    return best;
+  }
+  for (const CyclicRound& round : grouped_rounds(problem)) {
+    const auto other = Search(problem, limit, round.each).as_it_is(round);
+    if (other && is_better(*other, best)) best = *other;
   }
   return best;
 }

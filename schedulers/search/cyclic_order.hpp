@@ -7,21 +7,23 @@
 #pragma once
 
 #include "schedulers/search/cyclic_round.hpp"
+#include "schedulers/search/order_times.hpp"
 
 namespace stageline {
 
 struct CyclicOrder {
   CyclicRound round;
-  Time period{};  // of a round, without links that are shared
-  Time bound{};   // least_period() of its micro-batches
+  Time period{};   // of a round, without links that are shared
+  Time bound{};    // least_period() of its micro-batches
+  StepTimes step;  // of a step of such rounds
 };
 
 /// Returns the round with the shortest period a micro-batch; of several, the one with the shortest
 /// longest device span of a step. It tries three kinds: every op in the first gap that its device
 /// has left modulo a period, from the bound up; the rhythm of list schedules; the best of these
-/// with other places for single ops, as long as that helps. Counts bound the work. Throws
-/// UsageError when a limit is too small, with the smallest that works. Stages have one device each;
-/// I and W are apart.
+/// with other places for single ops, as long as that helps. For loops it tries the rounds of
+/// grouped interleaving, too. Counts bound the work. Throws UsageError when a limit is too small,
+/// with the smallest that works. Stages have one device each; I and W are apart.
 CyclicOrder cyclic_order(const Problem& problem, const StashLimit& limit);
 
 }  // namespace stageline

@@ -164,6 +164,12 @@ TEST_CASE("what a framework cannot express is refused with what to search instea
   one.spec = parse_schedules("zb_h1").front();
   CHECK(contains(refused(Framework::megatron, one), "megatron has no schedule zb_h1; it has 1f1b"));
   one = asked();
+  one.spec = parse_schedules("interleaved_1f1b:group=1").front();
+  CHECK(contains(
+      refused(Framework::megatron, one),
+      "megatron cannot express groups of 1, fewer micro-batches than its pipeline has ranks, "
+      "2; search with group=2 or more"));
+  one = asked();
   CHECK(contains(refused(Framework::torchtitan, one),
                  "torchtitan cannot express ZeRO 1; search with --zero 0,3"));
   CHECK(contains(refused(Framework::deepspeed, one), "sequence parallelism"));

@@ -87,6 +87,13 @@ TEST_CASE("the flags that decide a cut, a schedule and the state are read") {
                  "--schedule interleaved_1f1b:chunks=2 --partition 'Et*2|t*2|t*2|t*2L'"));
   CHECK(contains(with("--decoder-last-pipeline-num-layers 3"), "--partition blocks:last=3"));
   CHECK(contains(with("--num-virtual-stages-per-pipeline-rank 4"), "interleaved_1f1b:chunks=4"));
+  const std::string two = "--num-virtual-stages-per-pipeline-rank 2 ";
+  CHECK(contains(with(two + "--microbatch-group-size-per-virtual-pipeline-stage 4"),
+                 "interleaved_1f1b:chunks=2,group=4"));
+  CHECK_THROWS_WITH_AS(with(two + "--microbatch-group-size-per-virtual-pipeline-stage 1"),
+                       doctest::Contains("is 1, and Megatron-Core runs no groups of fewer "
+                                         "micro-batches than the 2 ranks of its pipeline"),
+                       TraceError);
   CHECK(contains(with("--recompute-granularity selective --recompute-modules core_attn mlp"),
                  "--recompute modules:core_attn+mlp"));
   CHECK(contains(with("--recompute-granularity full --recompute-method block "

@@ -17,6 +17,8 @@ using test::equal_stages::Size;
 
 const char* const static_orders[] = {"interleaved_1f1b",
                                      "interleaved_1f1b:chunks=3",
+                                     "interleaved_1f1b:group=2",
+                                     "interleaved_1f1b:chunks=3,group=3",
                                      "looped_bfs",
                                      "looped_bfs:chunks=3",
                                      "looped_bfs:reverse=yes",
@@ -134,9 +136,16 @@ TEST_CASE("what does not suit is refused, with the nearest that does") {
         "4 devices; take 6 or 10, or group=4, as PyTorch's ScheduleInterleaved1F1B");
   CHECK(refusal("interleaved_1f1b:group=6", 4, 6).empty());
   CHECK(refusal("interleaved_1f1b:group=5", 4, 10).empty());
-  CHECK(refusal("interleaved_1f1b:group=3", 4, 8) ==
-        "interleaved_1f1b: group=3 is smaller than the number of devices, 4, so that a group's "
-        "first micro-batch would not be back when its next chunk's turn comes; take group=4");
+  CHECK(
+      refusal("interleaved_1f1b:group=2", 5, 10) ==
+      "interleaved_1f1b: group=2 is smaller than half the number of devices, 5, so that one group "
+      "in flight would not keep them busy; take group=3, or interleaved_zb:group=2, which then "
+      "has several in flight");
+  CHECK(
+      refusal("interleaved_1f1b:group=3,overlap=experts", 4, 8) ==
+      "interleaved_1f1b: overlap=experts runs forwards beside backwards in Megatron-Core's order, "
+      "whose groups have at least as many micro-batches as devices, 4 (group is 3); take group=4");
+  for (const int m : {1, 2, 3, 7, 8}) CHECK(refusal("interleaved_1f1b:group=3", 5, m).empty());
   CHECK(refusal("interleaved_1f1b:group=4", 4, 8).empty());
   CHECK(spelled(test::spec("interleaved_1f1b:group=auto")) == "interleaved_1f1b");
   CHECK_THROWS_AS(test::spec("interleaved_1f1b:group=automatic"), UsageError);

@@ -340,7 +340,8 @@ KNOBS = {
     ("list", "chunks"): "placement=looped,chunks=3", ("zb_auto", "chunks"): "placement=looped,chunks=3",
     ("cyclic", "chunks"): "placement=looped,chunks=3",
     ("list", "limit"): "limit=1", ("zb_auto", "limit"): "limit=2p", ("cyclic", "limit"): "limit=2",
-    ("interleaved_1f1b", "group"): "group=8", ("hanayo", "waves"): "waves=2",
+    ("interleaved_1f1b", "group"): "group=8", ("interleaved_zb", "group"): "group=2",
+    ("hanayo", "waves"): "waves=2",
     ("pipedream", "replicas"): "replicas=3-1", ("pipefb", "nodes"): "nodes=2-2",
 }
 # Those that are refused on the devices of the usual question.

@@ -165,11 +165,22 @@ class FactWriter {
     add(titan() ? "module_names" : "layout", titan() ? module_names() : layout());
     if (!megatron()) return;
     const auto group = asked_.spec.knobs.find("group");
-    if (group != asked_.spec.knobs.end() && group->second != "auto") add("group", group->second);
+    if (group != asked_.spec.knobs.end() && group->second != "auto") add_group(group->second);
     const auto overlap = asked_.spec.knobs.find("overlap");
     if (overlap != asked_.spec.knobs.end() && overlap->second == "experts") {
       add("expert_overlap", "yes");
     }
+  }
+
+  // Megatron-Core, pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving: a
+  // ValueError where groups are smaller than the pipeline. Read 2026-11-30.
+  void add_group(const std::string& text) {
+    if (parse_number<int>(text).value_or(0) < degrees_.pipeline) {
+      refuse(fmt::format("groups of {}, fewer micro-batches than its pipeline has ranks, {}", text,
+                         degrees_.pipeline),
+             fmt::format("search with group={} or more", degrees_.pipeline));
+    }
+    add("group", text);
   }
 
   std::string layout() const { return fmt::format("{}", fmt::join(asked_.stages, "|")); }

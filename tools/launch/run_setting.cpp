@@ -283,6 +283,11 @@ class SettingWriter {
     }
     if (chunks <= 1) return "1f1b";
     const std::int64_t group = facts_.count("group", pipeline_);
+    if (group < pipeline_) {
+      facts_.refuse("group", fmt::format("is {}, and Megatron-Core runs no groups of fewer "
+                                         "micro-batches than the {} ranks of its pipeline",
+                                         group, pipeline_));
+    }
     return fmt::format("interleaved_1f1b:chunks={}{}", chunks,
                        group == pipeline_ ? "" : fmt::format(",group={}", group));
   }
