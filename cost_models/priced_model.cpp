@@ -158,10 +158,9 @@ struct SpelledLanguage {
 
 SpelledLanguage spelled_language(const PricedHead& head, const Spec& words,
                                  const Sharding& sharding, const LanguageInputs& inputs,
-                                 const std::string& spec, int slices, int slice) {
+                                 const std::string& spec, const SequenceSlice& slice) {
   SpelledLanguage language{LanguageSpelling(head.name, inputs.config), {}, {}};
   LanguageSpelling& spelling = language.spelling;
-  language.options.slices = slices;
   language.options.slice = slice;
   for (const auto& [key, value] : words.options) {
     if (key == "software") spelling.take(key, value);
@@ -180,22 +179,21 @@ SpelledLanguage spelled_language(const PricedHead& head, const Spec& words,
 }  // namespace
 
 Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds,
-                   const Sharding& sharding, const LanguageInputs& language, int slices,
-                   int slice) {
+                   const Sharding& sharding, const LanguageInputs& language,
+                   const SequenceSlice& slice) {
   const Spec words = parse_spec(without_prefix(spec));
   const PricedHead head = split(words.head);
   const bool is_language = is_language_model(head.name);
   if (!is_language) check_shape(head.name);  // before anything is said about its device
   const DeviceKind& kind = kind_called(head.device, head.name, kinds);
   if (is_language) {
-    const SpelledLanguage spelled =
-        spelled_language(head, words, sharding, language, spec, slices, slice);
+    const SpelledLanguage spelled = spelled_language(head, words, sharding, language, spec, slice);
     Model model = spelled.spelling.priced(kind, spelled.options, language.calibration);
     note_without_effect(spelled.spelled, sharding, model);
     return model;
   }
   RooflineOptions options;
-  options.slices = slices;
+  options.slice = slice;
   ShapeOptions shape;
   TrainingForm form;
   for (const auto& [key, value] : words.options) take(key, value, head.name, options, shape, form);
@@ -214,7 +212,7 @@ std::vector<LayerKernelTimes> priced_kernels(const std::string& spec,
   const PricedHead head = split(words.head);
   if (!is_language_model(head.name)) return {};
   const DeviceKind& kind = kind_called(head.device, head.name, kinds);
-  const SpelledLanguage spelled = spelled_language(head, words, sharding, language, spec, 1, -1);
+  const SpelledLanguage spelled = spelled_language(head, words, sharding, language, spec, {});
   return spelled.spelling.kernels(kind, spelled.options, language.calibration);
 }
 

@@ -105,7 +105,7 @@ Pricing pricing_of(const DeviceKind& device, const RooflineOptions& options,
   if (pricing.batch < 1) {
     throw UsageError(fmt::format("batch must be at least 1, not {}", pricing.batch));
   }
-  pricing.slices = options.slices;
+  pricing.slices = options.slice.count;
   if (!(options.efficiency > 0 && options.efficiency <= 1)) {
     throw UsageError(
         fmt::format("efficiency must be above 0 and at most 1, not {:g}", options.efficiency));

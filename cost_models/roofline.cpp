@@ -134,10 +134,11 @@ Provenance provenance_of(const ModelShape& shape, const DeviceKind& device, cons
 }  // namespace
 
 Model roofline(const ModelShape& shape, const DeviceKind& device, const RooflineOptions& options) {
-  if (options.slices > 1) {
+  if (options.slice.count > 1) {
     const Sharding& ranks = shape.sharding;
     const int each = ranks.context * (ranks.sequence ? ranks.tensor : 1);
-    check_slices(shape.name, shape.layers.front().output.front() * each, ranks, options.slices);
+    check_slices(shape.name, shape.layers.front().output.front() * each, ranks,
+                 options.slice.count);
   }
   const Pricing price =
       pricing_of(device, options, number_formats(), shape.usual_batch, shape.usual_optimizer);

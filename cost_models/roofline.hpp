@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost_models/shapes/shapes.hpp"
+#include "cost_models/slices.hpp"
 #include "sim/base/units.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
@@ -24,8 +25,7 @@ struct RooflineOptions {
   std::string optimizer{};  // sgd, momentum, adam; empty: the model's usual one
   double efficiency = 1;    // fraction of both peaks that is reached, above 0 and at most 1
   Time overhead{};          // added for each primitive op of a pass (its launch)
-  int slices = 1;           // equal ones that sequences are cut into: one of them is priced,
-  int slice = -1;           // that of this number, from 0, in a language model; else the mean one
+  SequenceSlice slice{};    // is priced; where the model is no language model, the mean one
 };
 
 /// Each pass of each layer: the sum over its primitive ops of
@@ -55,10 +55,10 @@ struct LanguageInputs {
 /// priced by language_model(); it takes the options of transformer_options() and seq=, tp=, cp=,
 /// ep=, sp=, attention=flash|plain, fused=, dropout=, alignment=, imbalance=, tp_overlap=,
 /// cp_exchange=. Throws UsageError that names the offending word and the nearest one that would do,
-/// and where `spec` and `sharding` state different degrees. `slices`, `slice`: RooflineOptions.
+/// and where `spec` and `sharding` state different degrees. `slice`: RooflineOptions.
 Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds,
                    const Sharding& sharding = {}, const LanguageInputs& language = {},
-                   int slices = 1, int slice = -1);
+                   const SequenceSlice& slice = {});
 
 /// The file in "model:path/config.json@h100,tp=8"; empty where the spelling names a model.
 std::string config_file_of(const std::string& spec);

@@ -27,9 +27,13 @@ std::string nearest(std::int64_t most, int slices) {
 
 }  // namespace
 
+int ranks_of_slices(const Sharding& sharding) {
+  return sharding.context * (sharding.sequence ? sharding.tensor : 1);
+}
+
 void check_slices(const std::string& model, std::int64_t tokens, const Sharding& sharding,
                   int slices) {
-  const int ranks = sharding.context * (sharding.sequence ? sharding.tensor : 1);
+  const int ranks = ranks_of_slices(sharding);
   const std::int64_t each = tokens / ranks;
   if (tokens % ranks == 0 && each % slices == 0) return;
   const std::string_view by = sharding.sequence && sharding.tensor > 1 ? "cp·tp" : "cp";
@@ -37,6 +41,16 @@ void check_slices(const std::string& model, std::int64_t tokens, const Sharding&
       "{}: {} equal slices do not divide a sequence of {} tokens{}; take {}", model, slices, tokens,
       ranks > 1 ? fmt::format(", {} on each of {} {} ranks", each, ranks, by) : "",
       nearest(each, slices)));
+}
+
+void check_slices(const std::string& model, std::int64_t tokens, const Sharding& sharding,
+                  const SequenceSlice& slice) {
+  if (slice.tokens == 0) return check_slices(model, tokens, sharding, slice.count);
+  const std::int64_t ranks = ranks_of_slices(sharding);
+  if (slice.tokens % ranks == 0 && slice.begin + slice.tokens <= tokens) return;
+  throw UsageError(
+      fmt::format("{}: a slice of {} tokens behind {} of {} does not divide among {} ranks", model,
+                  slice.tokens, slice.begin, tokens, ranks));
 }
 
 Model equal_share(Model model, int slices) {

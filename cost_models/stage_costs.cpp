@@ -59,6 +59,7 @@ void add_layer(StageCosts& sum, const Layer& layer, const StageRecomputation& re
   add_checked(sum.stash_input_grad, layer.stash_input_grad, stage, "stash");
   add_checked(sum.stash_weight_grad, layer.stash_weight_grad, stage, "stash");
   add_checked(sum.stash_gradient, layer.stash_gradient, stage, "stash");
+  add_checked(sum.earlier_gradients, layer.earlier_gradients, stage, "gradients");
 }
 
 // Keeps until W a tensor of the stash that only I has read so far. What I frees makes room for the

@@ -81,6 +81,9 @@ struct StageCosts {
   Bytes stash_input_grad{};   // part of the stash that only I reads
   Bytes stash_weight_grad{};  // the rest of the stash
   Bytes stash_gradient{};     // from I to W: output gradients, beyond what stash_weight_grad counts
+  /// Gradients of the keys and values of earlier slices of the sequence: those that wait when I (or
+  /// B) has ended, less those that waited before. Over the slices of a sequence they add up to 0.
+  Bytes earlier_gradients{};
   Bytes boundary{};   // the stage's input, which a recomputed stage keeps instead of its stash
   Bytes workspace{};  // while one of the stage's ops runs
   /// While B runs, or a W that takes the output gradient: that gradient included. Empty: as

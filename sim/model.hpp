@@ -120,6 +120,10 @@ struct Layer {
   Bytes stash_input_grad{};       // held from F for I alone, freed when I ends
   Bytes stash_weight_grad{};      // held from F for W (or for both), freed when W ends
   Bytes stash_gradient{};         // output gradients that I adds for W, beyond what I frees
+  Bytes keys_values{};            // of the stash: what later slices of its sequence attend to, so
+                                  // that it is kept even if the rest is recomputed
+  Bytes earlier_gradients{};      // of keys and values of earlier slices: what its backward leaves
+                                  // for theirs, less what it takes of later ones'; often negative
   Bytes input_kept{};             // the part of its (last) input that its backward reads, and
   Bytes output_kept{};            // of its output: counted above at the first layer that reads the
                                   // tensor, and again if a cut separates the two; 0: unknown

@@ -98,7 +98,8 @@ void check_bytes(const Costs& costs, const Placement& placement, std::int64_t mi
     stash += (Wide{stage.stash_input_grad.count} + stage.stash_weight_grad.count +
               stage.boundary.count) *
                  (stash_readers(placement.stage[s]) + 1) +
-             stage.workspace.count + stage.backward_workspace.value_or(Bytes{}).count;
+             stage.workspace.count + stage.backward_workspace.value_or(Bytes{}).count +
+             std::max<std::int64_t>(stage.earlier_gradients.count, 0);
   }
   for (const EdgeCosts& edge : costs.edges) {
     stash += 2 * (Wide{edge.activation.count} + edge.gradient.count);

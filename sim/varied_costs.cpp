@@ -148,6 +148,7 @@ void take_mean(Costs& costs, std::size_t s, const Mean& mean) {
     for (const auto field : stage_workspaces) {
       if (of(k).*field) stage.*field = std::max((stage.*field).value_or(Bytes{}), *(of(k).*field));
     }
+    stage.earlier_gradients = std::max(stage.earlier_gradients, of(k).earlier_gradients);
     stage.communication_buffer = std::max(stage.communication_buffer, of(k).communication_buffer);
   }
 }

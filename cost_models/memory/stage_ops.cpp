@@ -53,6 +53,8 @@ class StageOps {
   Wide data(int place) const {
     return reads_data(place) ? std::min<Wide>(model_.input.count, made(place)) : 0;
   }
+  // Of its stash, what later slices of the sequence attend to: F keeps it, whatever R makes again.
+  Wide keys(int place) const { return layer(place).keys_values.count; }
   // In moments: layer `place` runs between the moments `place` and `place + 1`.
 
   // Whether F keeps the tensor for R: a block reads it that does not make it. Where layers are
@@ -108,11 +110,14 @@ class StageOps {
     rebuilt_.assign(layers_.size(), 0);
     find_blocks();
     inputs_ = inputs_read();
-    if (!recomputed_.by_blocks()) return;
+    if (!recomputed_.by_blocks()) {
+      for (int place = 0; place < n; ++place) stage_.boundary += layer(place).keys_values;
+      return;
+    }
     std::vector<Wide> kept(layers_.size());
     for (int place = 0; place < n; ++place) {
       nth(kept, place) =
-          in_block(place) ? data(place)
+          in_block(place) ? data(place) + keys(place)
                           : made(place) - selective_stash(layer(place), recomputed_, place).count;
     }
     Wide for_blocks = inputs_;
@@ -136,7 +141,7 @@ class StageOps {
         nth(rebuilt_, place) = made(place) - keeps;
         block += nth(rebuilt_, place);
         all_kept += keeps;
-        if (in_block(place)) kept_by_blocks += keeps;
+        if (in_block(place)) kept_by_blocks += keeps - keys(place);
       }
       largest = std::max(largest, block);
     }
@@ -216,8 +221,12 @@ class StageOps {
     Moments held(layers_.size());
     std::vector<Wide> inside;
     for (int place = 0; place < layers(); ++place) {
-      inside.push_back(in_block(place) ? made(place) - data(place) : nth(rebuilt_, place));
-      if (in_block(place)) continue;
+      if (in_block(place)) {
+        inside.push_back(made(place) - data(place) - keys(place));
+        held.add(place + 1, layers(), keys(place));
+        continue;
+      }
+      inside.push_back(nth(rebuilt_, place));
       held.add(place + 1, layers(), made(place) - nth(rebuilt_, place));
       held.add(0, place, data(place));
     }
@@ -257,6 +266,13 @@ class StageOps {
     }
   }
 
+  // Gradients of keys and values of earlier slices, as the layers above each moment leave them.
+  void add_earlier(Moments& held) const {
+    for (int place = 0; place < layers(); ++place) {
+      held.add(0, place, layer(place).earlier_gradients.count);
+    }
+  }
+
   // By layer, of its share what it frees here while in the whole model its maker keeps it, for W or
   // for I. It is there as long as the layer's op runs, and a workspace is what the op holds beyond
   // what there is behind it in the whole model.
@@ -273,6 +289,7 @@ class StageOps {
     Moments held(layers_.size());
     add_made(held);
     add_backward(held, false);
+    add_earlier(held);
     LayerSteps steps = steps_of(held, stage_.stash().count);
     const std::vector<Wide> by_input_grad = freed_here(false);
     const std::vector<Wide> by_weight_grad = freed_here(true);
@@ -305,6 +322,7 @@ class StageOps {
     Moments held(layers_.size());
     add_made(held);
     add_backward(held, true);
+    add_earlier(held);
     for (int place = 0; place < layers(); ++place) held.add(0, place, left(place));
     LayerSteps steps = steps_of(held, stage_.stash().count);
     const std::vector<Wide> freed = freed_here(false);

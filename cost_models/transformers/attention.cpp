@@ -77,17 +77,17 @@ double most_pairs(const RankSizes& sizes, const LanguageForm& form, double windo
 double pairs_of_slice(const RankSizes& sizes, const LanguageForm& form, double window, bool chunked,
                       bool causal) {
   const double most = causal ? most_pairs(sizes, form, window, chunked) : 1;
-  if (sizes.slice < 0 || !causal) {
-    return attended_pairs(sizes.seq, window, chunked, causal) / sizes.context / sizes.slices * most;
+  if (sizes.slice_begin < 0 || !causal) {
+    const double share = sizes.slice_tokens / sizes.seq;
+    return attended_pairs(sizes.seq, window, chunked, causal) / sizes.context * share * most;
   }
-  const double slice = sizes.seq / sizes.slices;
-  const double before = pairs_before(slice * sizes.slice, window, chunked);
-  return (pairs_before(slice * (sizes.slice + 1), window, chunked) - before) / sizes.context * most;
+  const double before = pairs_before(sizes.slice_begin, window, chunked);
+  return (pairs_before(sizes.slice_end(), window, chunked) - before) / sizes.context * most;
 }
 
 // The longest run of keys that one of its tokens attends to.
 double reach_of_slice(const RankSizes& sizes, double window) {
-  const double seen = sizes.slice < 0 ? sizes.seq : sizes.seq * (sizes.slice + 1) / sizes.slices;
+  const double seen = sizes.slice_begin < 0 ? sizes.seq : sizes.slice_end();
   return window > 0 ? std::min(window, seen) : seen;
 }
 

@@ -22,7 +22,11 @@
 // W reads the inputs of all products and the gradients at their outputs, those of row-parallel
 // products whole: 32·s·b·h bytes of a GPT's block (Zero Bubble, arXiv 2401.10241). I writes these
 // gradients where the tensors stood that it alone reads.
+//
+// A slice of a sequence keeps keys and values of its own once, where later slices read them too
+// (assumed: code that joins them with those before into one tensor holds both).
 #include <algorithm>
+#include <cmath>
 
 #include "cost_models/transformers/rank_sizes.hpp"
 
@@ -149,6 +153,33 @@ void hold_attention(HeldTensors& held, const TransformerConfig& config, const La
   held.product_writes(sizes.whole_elements());
 }
 
+// Tokens before `begin` that those from there on attend to.
+double attended_before(double begin, double window, bool chunked) {
+  if (window <= 0) return begin;
+  return chunked ? std::fmod(begin, window) : std::min(begin, window);
+}
+
+// Of a slice. Its keys and values stay for those behind it; its backward, which comes behind
+// theirs, makes gradients of those before it as well, and adds them to what theirs have made. They
+// wait in the number format of keys and values: thunlp/Seq1F1B (megatron/model/transformer.py,
+// commit 6893466, 2024-12-24) adds them up in what flash-attention returns.
+void hold_for_slices(KeptBytes& bytes, const TransformerConfig& config, const LanguageForm& form,
+                     std::int64_t block) {
+  if (form.slice.count == 1 || form.slice.number < 0) return;
+  const RankSizes sizes = rank_sizes(config, form);
+  double keys = sizes.read_keys() + sizes.read_values();
+  if (config.latent && config.kind(block).indexer) keys += real(config.latent->index_width);
+  const bool is_last = sizes.slice_end() >= sizes.seq;
+  const bool sparse = config.latent && config.latent->index_heads > 0;
+  const double window = config.has_window(block) && !sparse ? real(config.window) : 0;
+  const auto before = [&](double begin) { return attended_before(begin, window, config.chunked); };
+  const double left = before(sizes.slice_begin);
+  const double found = is_last ? 0 : before(sizes.slice_end());
+  const double each = sizes.bytes(sizes.batch * keys / sizes.context);  // of a token
+  if (!is_last) bytes.keys_values = sizes.slice_tokens * each;
+  bytes.earlier_gradients = (left - found) * each;
+}
+
 // An MLP on rows that another layer keeps.
 void hold_mlp(HeldTensors& held, bool gated, double rows, double width, double hidden) {
   const double inner = (gated ? 2 : 1) * rows * width;
@@ -193,7 +224,12 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
   if (kind.attends()) hold_attention(held, config, form, sizes, kind.indexer);
   if (kind.scans()) hold_linear(held, config, sizes);
   if (kind.mixer != Mixer::none) hold_end(held, config, form, sizes);
-  if (kind.feed == Feed::none) return split(held);
+  const auto all = [&] {
+    KeptBytes bytes = split(held);
+    if (kind.attends()) hold_for_slices(bytes, config, form, block);
+    return bytes;
+  };
+  if (kind.feed == Feed::none) return all();
   const bool experts = kind.feed == Feed::experts;
   if (experts && held.quantized()) {
     held.keep(config.parallel_residual ? sizes.norm_elements() : 2 * sizes.norm_elements());
@@ -212,7 +248,7 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
     if (config.inner_norms) held.keep(sizes.tokens * sizes.ffn);
   }
   hold_end(held, config, form, sizes);
-  return split(held);
+  return all();
 }
 
 // Without an input gradient all of its backward is W, for which the gradient at its output waits.

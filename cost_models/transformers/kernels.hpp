@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/slices.hpp"
 #include "cost_models/transformers/config.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "sim/model.hpp"
@@ -69,8 +70,7 @@ struct LanguageForm {
   std::int64_t wide_start = 0;   // blocks at the start whose products are in 16 bits all the same,
   std::int64_t wide_end = 0;     // and at the end (Megatron-LM's --first-last-layers-bf16)
   double main_gradient_bytes = 4;  // of a weight's gradient, into which the experts' are summed
-  int slices = 1;  // equal ones that a sequence is cut into: a micro-batch is then one of them,
-  int slice = -1;  // of this number; -1: the mean one. It attends to those before it as well
+  SequenceSlice slice{};           // a micro-batch is this one, which attends to those before it
   friend bool operator==(const LanguageForm&, const LanguageForm&) = default;
 };
 
@@ -175,8 +175,10 @@ LayerKernels head_kernels(const TransformerConfig& config, const LanguageForm& f
 struct KeptBytes {
   double input_grad = 0;
   double weight_grad = 0;
-  double gradient = 0;   // output gradients from I to W beyond these
-  double selective = 0;  // of the first two: what selective recomputation rebuilds
+  double gradient = 0;           // output gradients from I to W beyond these
+  double selective = 0;          // of the first two: what selective recomputation rebuilds
+  double keys_values = 0;        // of the first two: what later slices of its sequence attend to
+  double earlier_gradients = 0;  // as Layer::earlier_gradients
 };
 KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& form,
                         std::int64_t block);

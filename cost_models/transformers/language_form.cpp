@@ -101,11 +101,11 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
         config.name, form.sharding.expert_tensor, tensor));
   }
   check_multiple(config, "seq", form.seq, "cp", context);
-  if (!config.causal && form.slices > 1) {
+  if (!config.causal && form.slice.count > 1) {
     throw UsageError(fmt::format(
         "{}: its tokens attend to those behind them, so that {} slices of a sequence cannot be "
         "computed one behind the other; leave --slices at 1",
-        config.name, form.slices));
+        config.name, form.slice.count));
   }
   // Each rank has a piece of the sequence from either end (Megatron-LM refuses others, too).
   if (context > 1 && form.context_balanced && form.attention != AttentionKernel::plain) {
@@ -114,7 +114,7 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
   if (form.sharding.sequence) {
     check_multiple(config, "seq", form.seq, "cp·tp with sp", context * tensor);
   }
-  if (form.slices > 1) check_slices(config.name, form.seq, form.sharding, form.slices);
+  if (form.slice.count > 1) check_slices(config.name, form.seq, form.sharding, form.slice);
   if (config.positions == Positions::learned && form.seq > config.places) {
     throw UsageError(
         fmt::format("{}: its table of positions has {} rows, and seq is {}; give a shorter seq",

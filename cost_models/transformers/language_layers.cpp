@@ -213,7 +213,9 @@ void set_beside(Layer& layer, const LayerKernels& kernels, const LanguagePricing
 
 std::int64_t rank_flops(const std::string& layer, const LanguagePricing& pricing, double model) {
   const Sharding& sharding = pricing.form.sharding;
-  return fitting_flops(layer, model / sharding.tensor / sharding.context / pricing.form.slices);
+  const auto seq = static_cast<double>(pricing.form.seq);
+  const double slice = pricing.form.slice.tokens_of(seq);
+  return fitting_flops(layer, model / sharding.tensor / sharding.context * slice / seq);
 }
 
 double flops_of(const LanguagePricing& pricing, std::int64_t layers) {
@@ -241,6 +243,8 @@ void set_stash(Layer& layer, const KeptBytes& kept) {
   layer.stash_input_grad = bytes(kept.input_grad);
   layer.stash_weight_grad = bytes(kept.weight_grad);
   layer.stash_gradient = bytes(kept.gradient);
+  layer.keys_values = bytes(kept.keys_values);
+  layer.earlier_gradients = bytes(kept.earlier_gradients);
   layer.selective_stash =
       std::min(bytes(kept.selective), layer.stash_input_grad + layer.stash_weight_grad);
 }
@@ -284,7 +288,7 @@ double context_buffers(const LanguagePricing& pricing, const RankSizes& sizes) {
 double attention_gradients(const LanguagePricing& pricing, const RankSizes& sizes) {
   const double own = sizes.queries() + sizes.attended();
   const double keys = sizes.read_keys() + sizes.read_values();
-  double vectors = sizes.bytes(sizes.tokens * (own + sizes.slices * keys));
+  double vectors = sizes.bytes(sizes.tokens * own + sizes.keys_reached() * keys);
   if (sizes.context_ring > 1) {
     vectors = sizes.bytes(sizes.tokens * own) + 2 * context_buffers(pricing, sizes);
   } else if (sizes.context > 1) {

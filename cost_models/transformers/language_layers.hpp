@@ -30,8 +30,8 @@ struct LanguagePricing {
   bool quantized() const { return base.format.products_only; }
 
   double tokens() const {  // of a rank, in a slice where sequences are cut
-    return static_cast<double>(form.batch) * static_cast<double>(form.seq) / form.sharding.context /
-           form.slices;
+    return static_cast<double>(form.batch) * form.slice.tokens_of(static_cast<double>(form.seq)) /
+           form.sharding.context;
   }
   double norm_tokens() const {
     return form.sharding.sequence ? tokens() / form.sharding.tensor : tokens();

@@ -385,7 +385,6 @@ LanguagePricing language_pricing(const TransformerConfig& config, LanguageForm f
   if (form.seq == 0) form.seq = config.seq;
   form.sharding.sequence = form.sharding.sequence && form.sharding.tensor > 1;
   if (!form.sharding.folded()) form.sharding.expert_tensor = 0;
-  form.slices = options.slices;
   form.slice = options.slice;
   check_form(config, form);
   LanguagePricing pricing;

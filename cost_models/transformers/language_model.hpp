@@ -16,7 +16,7 @@ namespace stageline {
 /// with the parts of it that their launches are of B's; I + W >= B. No time grows with a rate of
 /// the chip. Weights, gradients and optimizer state as roofline() has them; update as
 /// KernelRates::optimizer says, on the first layer KernelRates::step besides.
-/// The vocabulary is padded to a multiple of 128·tp (Megatron-LM). With `options.slices` times and
+/// The vocabulary is padded to a multiple of 128·tp (Megatron-LM). With `options.slice` times and
 /// bytes are those of the mean of so many equal slices of the sequences: kernels of as many tokens
 /// as it has, launches and floor whole, of attention its share of the pairs of tokens. Throws
 /// UsageError where the degrees do not divide the sizes, and as roofline().

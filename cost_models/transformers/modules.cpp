@@ -6,6 +6,7 @@
 //                   kernel the logarithms of its sums alone
 //   layernorm       both norms: frees their outputs, which products read
 //   mla_up_proj     products from the low ranks, rotary embedding: frees queries, keys and values
+//                   (of a slice queries alone: later ones attend to its keys and values)
 //   mlp             a dense MLP with its last product: frees its inner tensors
 //   moe_act         the activation of the experts: frees its output, which the last product reads
 //   moe             router, exchange, experts and shared experts: frees all but their input
@@ -57,7 +58,8 @@ BlockModule core_attention(const TransformerConfig& config, const LanguageForm& 
 
 BlockModule latent_products(const TransformerConfig& config, const LanguageForm& form,
                             const RankSizes& sizes) {
-  const double vectors = sizes.tokens * (sizes.queries() + sizes.keys() + sizes.values());
+  const double for_later = form.slice.count > 1 ? 0 : sizes.keys() + sizes.values();
+  const double vectors = sizes.tokens * (sizes.queries() + for_later);
   return {"mla_up_proj", whole({"query_up", "query", "key_value_up", "rotary", "keys"}),
           sizes.bytes(vectors), forward_alone(gather_before_attention(config, form))};
 }
@@ -91,6 +93,7 @@ BlockModule ops(const TransformerConfig& config, const LanguageForm& form, const
     return again / (sizes.tokens * all);
   };
   module.kernels.push_back({"qkv", share_again({sizes.queries(), sizes.keys(), sizes.values()})});
+  if (form.slice.count > 1) held += sizes.tokens * sizes.keys();  // the second of three products
   held += sizes.tokens * sizes.attended();
   module.kernels.push_back({"projection", share_again({sizes.hidden})});
   module.kernels.push_back(

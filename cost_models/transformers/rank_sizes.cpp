@@ -31,9 +31,12 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   sizes.expert = form.sharding.expert;
   sizes.expert_tensor = form.sharding.expert_tensor_ranks();
   sizes.sequence = form.sharding.sequence && form.sharding.tensor > 1;
-  sizes.slices = form.slices;
-  sizes.slice = form.slice;
-  sizes.tokens = sizes.batch * sizes.seq / sizes.context / sizes.slices;
+  const SequenceSlice& slice = form.slice;
+  sizes.slice_tokens = slice.tokens_of(sizes.seq);
+  if (slice.count > 1 && slice.number >= 0) {
+    sizes.slice_begin = slice.tokens > 0 ? real(slice.begin) : sizes.slice_tokens * slice.number;
+  }
+  sizes.tokens = sizes.batch * sizes.slice_tokens / sizes.context;
   sizes.norm_tokens = sizes.sequence ? sizes.tokens / sizes.tensor : sizes.tokens;
   sizes.hidden = real(config.hidden);
   sizes.element_bytes = form.element_bytes;

@@ -27,12 +27,12 @@ inline constexpr double single_bytes = 4;       // an element of fp32, whatever 
 
 /// In tokens, and elements of a token.
 struct RankSizes {
-  double batch = 0;        // sequences
-  double seq = 0;          // tokens of one, over all context-parallel ranks
-  double slices = 1;       // of a sequence, which come one behind the other
-  double slice = -1;       // that is priced, from 0; -1: the mean one
-  double tokens = 0;       // of a micro-batch (a slice) that this context-parallel rank has: M
-  double norm_tokens = 0;  // those that norms and adds work on: M/t with sequence parallelism
+  double batch = 0;         // sequences
+  double seq = 0;           // tokens of one, over all context-parallel ranks
+  double slice_tokens = 0;  // of those, in the slice that is priced; `seq` where there is none
+  double slice_begin = -1;  // tokens before it, which it attends to; -1: it is the mean one
+  double tokens = 0;        // of a micro-batch (a slice) that this context-parallel rank has: M
+  double norm_tokens = 0;   // those that norms and adds work on: M/t with sequence parallelism
   double hidden = 0;
   double tensor = 1;
   double context = 1;
@@ -55,6 +55,9 @@ struct RankSizes {
   /// Whether a rank sends tokens of its part of the sequence to the experts of others: else its
   /// tensor-parallel group has all experts, and gathers the tokens before they are routed.
   bool dispatches() const { return expert > 1 || expert_tensor != tensor; }
+  /// Tokens of keys that a slice makes gradients of, and the mean one of as many as the last.
+  double keys_reached() const { return batch * (slice_begin < 0 ? seq : slice_end()) / context; }
+  double slice_end() const { return slice_begin + slice_tokens; }
   double queries() const { return heads * key_width; }
   double keys() const { return key_heads * key_width; }
   double values() const { return key_heads * value_width; }

@@ -32,7 +32,7 @@ class HeldMemory {
   void drop_stash(Bytes bytes, Bytes for_input_grad) {
     add_stash(Bytes{-bytes.count}, Bytes{-for_input_grad.count});
   }
-  /// The gradients that are kept for W.
+  /// The gradients that are kept for W, or for earlier slices.
   void add_gradients(Bytes bytes) {
     add(MemoryKind::stash, bytes);
     gradients_ += bytes;

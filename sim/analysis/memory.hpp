@@ -32,7 +32,7 @@ Bytes total(const MemoryUse& use);
 enum class StashPart : std::uint8_t {
   weight_grad,  // W, and perhaps I as well
   input_grad,   // I alone
-  gradients,    // kept from I to W
+  gradients,    // kept from I to W, or for the backward of earlier slices of a sequence
   boundary,     // the stage's input, from which R rebuilds the rest
 };
 inline constexpr int stash_parts = 4;
@@ -89,6 +89,9 @@ enum class Curves : std::uint8_t { none, all };
 /// What a device holds, and from when until when. At one moment frees come before allocations.
 ///   stash        F's start to its last reader's end: I frees what only I reads, W the rest, B both
 ///   gradients    that I adds for W: end of I to end of W
+///   earlier      gradients of keys and values of earlier slices: end of the backward (I) that
+///   makes
+///                them to that of their own slice
 ///   input        of the stage, for a recomputed micro-batch: from F on; its stash from R on
 ///   sent tensor  end of its producer to end of the send, unless the sender's stash holds it anyway
 ///   received     start of the receive to start of the op that reads it

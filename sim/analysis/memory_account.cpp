@@ -137,6 +137,9 @@ void DeviceAccount::backward_ended(Op op) {
   } else {
     drop_stash(op);
   }
+  if (op.kind != OpKind::weight_grad || !tables_.has_input_grad(op)) {
+    held_.add_gradients(stage.costs->earlier_gradients);
+  }
   if (op.kind != OpKind::weight_grad) add_messages(op, Cargo::gradient, Side::sends);
 }
 

@@ -4,12 +4,16 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "cost_models/recomputation.hpp"
 #include "cost_models/slices.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
+#include "sim/analysis/memory.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "tests/make.hpp"
 #include "tests/thorough.hpp"
 #include "tools/compare/comparison.hpp"
@@ -171,6 +175,125 @@ TEST_CASE("a slice has its share of the bytes, and all of the weights") {
     CHECK(slice.update == whole.update);
     CHECK(slice.parameters == whole.parameters);
   }
+}
+
+namespace {
+
+// Bytes of one layer's gradients of keys and values of so many tokens on one rank, in bf16.
+std::int64_t pair_bytes(std::int64_t tokens, std::int64_t key_width, std::int64_t value_width) {
+  return tokens * (key_width + value_width) * 2;
+}
+
+// What a device holds once its op of that kind and micro-batch, of that stage, has ended.
+Bytes held_gradients(const Outcome& outcome, OpKind kind, std::uint32_t microbatch, int stage) {
+  for (std::size_t d = 0; d < outcome.timeline.devices.size(); ++d) {
+    for (const Span& span : outcome.timeline.lane(static_cast<int>(d), LaneKind::compute)) {
+      if (span.op.kind != kind || span.op.microbatch != microbatch || span.op.stage != stage) {
+        continue;
+      }
+      const MemoryProfile memory =
+          memory_of(outcome.program, outcome.costs, outcome.timeline, Curves::all);
+      Bytes held{};
+      for (const MemoryPoint& point : memory.device[d].curve) {
+        if (point.at > span.end) break;
+        held = nth(point.stash, StashPart::gradients);
+      }
+      return held;
+    }
+  }
+  return Bytes{-1};
+}
+
+}  // namespace
+
+TEST_CASE("gradients of keys and values wait for the backward of earlier slices") {
+  struct Attention {
+    const char* trace;
+    std::int64_t key_width;    // of a token, on one rank
+    std::int64_t value_width;  // likewise
+  };
+  // Llama 3 8B has 8 heads of 128 for keys and values. DeepSeek-V2-Lite's 16 heads have keys of
+  // 128 + 64 and values of 128.
+  const Attention attentions[] = {
+      {"model:llama3-8b@h100,layers=4,seq=8192", 8 * 128, 8 * 128},
+      {"model:deepseek-v2-lite@h100,layers=4,seq=8192", 16 * 192, 16 * 128}};
+  for (const Attention& one : attentions) {
+    CAPTURE(one.trace);
+    const Case asked = case_of(one.trace, "seq1f1b:sequence_chunks=4", 2);
+    const Outcome outcome = study(asked, Curves::all);
+    const std::int64_t slice = pair_bytes(2048, one.key_width, one.value_width);
+    const Partition& cut = outcome.plan.partition;
+    for (int stage = 0; stage < 2; ++stage) {
+      std::int64_t blocks = 0;
+      for (std::size_t l = 0; l < asked.model.layers.size(); ++l) {
+        blocks += cut.stage_of[l] == stage && asked.model.layers[l].kind == "block" ? 1 : 0;
+      }
+      REQUIRE(blocks > 0);
+      for (std::uint32_t number = 0; number < 8; ++number) {
+        CAPTURE(number);
+        const Bytes held = held_gradients(outcome, OpKind::backward, number, stage);
+        CHECK(held == Bytes{(number % 4) * slice * blocks});
+      }
+    }
+    for (const DeviceMemory& device : outcome.memory.device) {
+      CHECK(nth(device.at_end, MemoryKind::stash) == Bytes{});
+    }
+    CHECK(chunks_note(asked).find("not counted") == std::string::npos);
+  }
+}
+
+TEST_CASE("tensor-parallel ranks hold their share of the gradients of earlier slices") {
+  SettingRequest request = request_of("model:llama3-8b@h100,layers=4,seq=8192", 4);
+  request.degrees.tensor = 2;
+  const Case asked =
+      make_case(request, read_setting(request), test::spec("seq1f1b:sequence_chunks=4"), 4);
+  REQUIRE(asked.kinds.size() == 4);
+  const std::int64_t slice = pair_bytes(2048, 4 * 128, 4 * 128);
+  for (std::size_t k = 0; k < 4; ++k) {
+    const Layer& block = asked.kinds[k]->layers[1];
+    CHECK(block.keys_values == Bytes{k == 3 ? 0 : slice});
+    CHECK(block.earlier_gradients == Bytes{k == 3 ? 3 * slice : -slice});
+    CHECK(block.stash_input_grad + block.stash_weight_grad > block.keys_values);
+  }
+}
+
+TEST_CASE("a window leaves only gradients of what it reaches") {
+  const Case asked =
+      case_of("model:gpt-oss-20b@h100,layers=4,seq=8192", "seq1f1b:sequence_chunks=8", 2);
+  REQUIRE(asked.kinds.size() == 8);
+  const std::int64_t slice = pair_bytes(1024, 8 * 64, 8 * 64);
+  bool windows = false;
+  for (std::size_t l = 1; l + 1 < asked.model.layers.size(); ++l) {
+    Bytes sum{};
+    for (const auto& kind : asked.kinds) sum += kind->layers[l].earlier_gradients;
+    CHECK(sum == Bytes{});
+    const Bytes left = asked.kinds.back()->layers[l].earlier_gradients;
+    if (left == Bytes{7 * slice}) continue;
+    windows = true;
+    CHECK(left == Bytes{slice / 8});  // 128 tokens
+  }
+  CHECK(windows);
+}
+
+TEST_CASE("what is made again is not what later slices attend to") {
+  const std::string trace = "model:llama3-8b@h100,layers=4,seq=8192";
+  SettingRequest request = request_of(trace, 2);
+  request.recomputation = parse_recomputation("every:1", "--recompute");
+  const Case asked =
+      make_case(request, read_setting(request), test::spec("seq1f1b:sequence_chunks=4"), 2);
+  const Outcome outcome = study(asked);
+  const std::int64_t slice = pair_bytes(2048, 8 * 128, 8 * 128);
+  std::int64_t blocks = 0;
+  for (std::size_t l = 0; l < asked.model.layers.size(); ++l) {
+    blocks += outcome.plan.partition.stage_of[l] == 1 && asked.model.layers[l].kind == "block";
+  }
+  const Bytes last = outcome.costs.kinds[3].stage[1].boundary;
+  CHECK(outcome.costs.kinds[0].stage[1].boundary - last == Bytes{blocks * slice});
+  request.recomputation = {};
+  request.offloading = parse_offloading("all", "--offload");
+  const Case copied =
+      make_case(request, read_setting(request), test::spec("seq1f1b:sequence_chunks=4"), 2);
+  CHECK_THROWS_WITH_AS(study(copied), doctest::Contains("that later chunks attend to"), UsageError);
 }
 
 TEST_CASE("shares of a trace that was measured are never less than the whole, and a note says so") {

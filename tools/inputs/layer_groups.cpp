@@ -70,7 +70,7 @@ void append(Layer& group, const Layer& layer) {
   for (Bytes Layer::*const bytes :
        {&Layer::weights, &Layer::tied_weights, &Layer::gradients, &Layer::optimizer_state,
         &Layer::stash_input_grad, &Layer::stash_weight_grad, &Layer::stash_gradient,
-        &Layer::selective_stash}) {
+        &Layer::selective_stash, &Layer::keys_values, &Layer::earlier_gradients}) {
     group.*bytes += layer.*bytes;
   }
   for (Bytes Layer::*const bytes :
@@ -145,9 +145,9 @@ std::string in_layers(const std::vector<int>& last_groups, int layers, int group
 }
 
 Model GroupedModels::model(int batch, const Sharding& sharding, const std::function<Model()>& open,
-                           int slices, int slice) {
+                           const SequenceSlice& slice) {
   const Key key(batch, sharding.tensor, sharding.context, sharding.expert, sharding.sequence,
-                sharding.expert_tensor_ranks(), slices, slice);
+                sharding.expert_tensor_ranks(), slice);
   const std::lock_guard<std::mutex> lock(access_);
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cost_models/slices.hpp"
 #include "sim/model.hpp"
 
 namespace stageline {
@@ -36,10 +37,10 @@ class GroupedModels {
   /// in_groups() of the model with that micro-batch and sharding, which `open` gives; of so many
   /// slices of sequences, that one.
   Model model(int batch, const Sharding& sharding, const std::function<Model()>& open,
-              int slices = 1, int slice = -1);
+              const SequenceSlice& slice = {});
 
  private:
-  using Key = std::tuple<int, int, int, int, bool, int, int, int>;
+  using Key = std::tuple<int, int, int, int, bool, int, SequenceSlice>;
   int most_;
   std::mutex access_;
   std::map<Key, Model> known_;

@@ -6,8 +6,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
 
+#include "cost_models/slices.hpp"
 #include "sim/model.hpp"
 
 namespace stageline {
@@ -32,16 +32,7 @@ class PricedModels {
   std::map<Key, std::shared_ptr<const Model>> known_;
 };
 
-/// How many slices a sequence is cut into, and which of them, from 0; -1: the mean one.
-struct SliceOfSequence {
-  int slices = 1;
-  int slice = -1;
-  friend bool operator<(SliceOfSequence a, SliceOfSequence b) {
-    return std::pair(a.slices, a.slice) < std::pair(b.slices, b.slice);
-  }
-};
-
-class PricedSlices : public PricedModels<SliceOfSequence> {
+class PricedSlices : public PricedModels<SequenceSlice> {
  public:
   using PricedModels::PricedModels;
 };

@@ -378,14 +378,13 @@ Model opened_model(const SettingRequest& request, const TraceRequest& trace) {
 // make_case() cuts them.
 std::shared_ptr<PricedSlices> slices_of(const SettingRequest& request, const TraceRequest& trace) {
   if (!prices_slices(trace)) return nullptr;
-  return std::make_shared<PricedSlices>([groups = request.groups,
-                                         whole = trace](SliceOfSequence cut) {
-    TraceRequest one = whole;
-    one.slices = cut.slices;
-    one.slice = cut.slice;
-    const auto open = [&] { return open_trace(one); };
-    return groups ? groups->model(one.batch, one.sharding, open, cut.slices, cut.slice) : open();
-  });
+  return std::make_shared<PricedSlices>(
+      [groups = request.groups, whole = trace](const SequenceSlice& cut) {
+        TraceRequest one = whole;
+        one.slice = cut;
+        const auto open = [&] { return open_trace(one); };
+        return groups ? groups->model(one.batch, one.sharding, open, cut) : open();
+      });
 }
 
 std::shared_ptr<PricedLengths> lengths_of_model(const TraceRequest& trace) {
@@ -407,7 +406,7 @@ int slices_in(const Case& asked) {
 void price_each_slice(const SettingRequest& request, PricedSlices& slices, int count, Case& asked) {
   const auto of = [&](int slice) {
     return std::make_shared<const Model>(
-        cut_by_layout(*slices.of({count, slice}), request.partition));
+        cut_by_layout(*slices.of({count, slice, 0, 0}), request.partition));
   };
   std::shared_ptr<const Model> first = of(0);
   if (first->layers == of(count - 1)->layers) return;
@@ -422,10 +421,11 @@ void price_slice(const SettingRequest& request, const Setting& setting, Case& as
   const int slices = slices_in(asked);
   if (slices <= 1 || !setting.slices || asked.model.sample == "image") return;
   try {
-    Model slice = cut_by_layout(*setting.slices->of({slices, -1}), request.partition);
+    Model slice = cut_by_layout(*setting.slices->of({slices, -1, 0, 0}), request.partition);
     if (slice.layers.size() != asked.model.layers.size()) return;  // the model is not the trace's
     asked.slice = std::make_shared<const Model>(std::move(slice));
-    price_each_slice(request, *setting.slices, slices, asked);
+    const bool says_costs = asked.program && !asked.program->settings.costs.empty();
+    if (!says_costs) price_each_slice(request, *setting.slices, slices, asked);
   } catch (const UsageError& error) {
     asked.slices_refused = error.what();
   }

@@ -88,8 +88,8 @@ PricedInputs priced_inputs(const std::string& text, const TraceRequest& request)
 
 std::vector<Model> price(const std::string& text, const std::string&, const TraceRequest& request) {
   const PricedInputs inputs = priced_inputs(text, request);
-  std::vector<Model> models{priced_model(inputs.spec, inputs.kinds, request.sharding,
-                                         inputs.language, request.slices, request.slice)};
+  std::vector<Model> models{
+      priced_model(inputs.spec, inputs.kinds, request.sharding, inputs.language, request.slice)};
   if (request.calibration) check_kind(*request.calibration, text);
   return models;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/slices.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/kernel_times.hpp"
 #include "sim/cluster.hpp"
@@ -27,8 +28,7 @@ struct TraceRequest {
   std::string software{};      // generation, of a language model; empty: as its spelling says
   std::string cuda_graphs{};   // "none", "partial", "full"; empty: as its spelling or software says
   std::string cp_comm_type{};  // "p2p", "a2a+p2p:8"; empty: as its spelling or software says
-  int slices = 1;              // of sequences: a spelled cost model prices one of them,
-  int slice = -1;              // that of this number; -1: the mean one
+  SequenceSlice slice{};       // of sequences: a spelled cost model prices this one
   std::int64_t seq = 0;        // tokens of a sequence of a language model; 0: as its spelling says
   bool all_sizes = false;  // each micro-batch size of the trace is tried: none is taken for another
 };

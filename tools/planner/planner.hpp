@@ -30,8 +30,8 @@ struct PlanSpace {
   std::vector<int> microbatch_size;
   std::vector<Zero> zero;
   std::vector<std::string> cp_comm_type;  // of shapes with context parallelism
-  std::vector<ScheduleSpec> schedules;    // empty: all synchronous ones that cut no sequences, with
-                                          // knobs that change memory
+  std::vector<ScheduleSpec> schedules;    // empty: all synchronous ones, with knobs that change
+                                          // memory; cut sequences where they are of kernels
   std::vector<Recomputation> recomputation;
   std::vector<Offloading> offloading;  // empty: none is offloaded
   std::vector<std::string> partitions;

@@ -12,6 +12,7 @@
 #include "sim/base/index.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
+#include "tools/inputs/traces.hpp"
 #include "tools/planner/shape_loads.hpp"
 
 namespace stageline {
@@ -170,7 +171,8 @@ void Search::add_set(const Shape& shape) {
   FamilySet& set = sets_[pipeline];
   set.layers = static_cast<int>(model->layers.size());
   set.cuts = first_cuts(request_.space, *model);
-  for (Family& family : families_of(request_.space, *model, pipeline)) {
+  const bool cuts = has_kernels(request_.setting.trace);
+  for (Family& family : families_of(request_.space, *model, pipeline, cuts)) {
     const int stages = stages_of(family.spec, pipeline);
     if (family.spec.scheduler->place != nullptr && (stages == 0 || stages > set.layers)) {
       ++set.refused;

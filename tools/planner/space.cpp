@@ -22,14 +22,15 @@ struct KnobValues {
   std::vector<std::string_view> values;
 };
 
-const std::array<KnobValues, 12>& knob_values() {
-  static const std::array<KnobValues, 12> table{{
+const std::array<KnobValues, 13>& knob_values() {
+  static const std::array<KnobValues, 13> table{{
       {"gpipe", "recompute", 0, {"except_last"}},
       {"dapple", "policy", 0, {"B"}},
       {"chimera", "concat", 0, {"doubling"}},
       {"interleaved_1f1b", "chunks", 1, {"3", "4", "5", "6", "8", "10", "12", "16"}},
       {"interleaved_zb", "chunks", 1, {"3", "4", "5", "6", "8", "10", "12", "16"}},
       {"looped_bfs", "chunks", 1, {"3", "4", "6", "8"}},
+      {"seq1f1b", "sequence_chunks", 0, {"4", "8"}},
       {"hanayo", "waves", 2, {"2", "3", "4"}},
       {"zb_auto", "limit", 0, {"2p", "memory"}},
       {"zb_auto", "placement", 0, {"v"}},
@@ -40,14 +41,25 @@ const std::array<KnobValues, 12>& knob_values() {
   return table;
 }
 
-// Every scheduler with its defaults, and with each of the values above. Those that cut sequences
-// only where they are named: their chunks have a mean price, not each its own.
-std::vector<ScheduleSpec> default_specs(bool asynchronous, int layers, int pipeline) {
+// Whether the slices that a schedule cuts sequences into are whole, and long enough to be tried.
+bool cuts_well(const ScheduleSpec& spec, const Model& model) {
+  const auto knob = spec.knobs.find("sequence_chunks");
+  if (knob == spec.knobs.end()) return true;
+  const int slices = parse_number<int>(knob->second).value_or(1);
+  const std::int64_t each = model.tokens / slices / std::max(model.sharding.context, 1);
+  return model.tokens % slices == 0 && each >= least_slice_tokens;
+}
+
+// Every scheduler with its defaults, and with each of the values above. `cuts`: whether slices of
+// sequences have a price of their own; else none that cuts them.
+std::vector<ScheduleSpec> default_specs(bool asynchronous, const Model& model, int pipeline,
+                                        bool cuts) {
+  const int layers = static_cast<int>(model.layers.size());
   std::vector<ScheduleSpec> specs;
   for (const Scheduler* const scheduler : schedulers()) {
     if (scheduler->synchrony == Synchrony::asynchronous && !asynchronous) continue;
     const ScheduleSpec plain = parse_schedules(std::string(scheduler->name)).front();
-    if (cuts_sequences(plain)) continue;
+    if (cuts_sequences(plain) && (!cuts || pipeline == 1 || !cuts_well(plain, model))) continue;
     if (const int stages = stages_of(plain, pipeline); stages > layers) continue;
     specs.push_back(plain);
     for (const KnobValues& row : knob_values()) {
@@ -55,8 +67,9 @@ std::vector<ScheduleSpec> default_specs(bool asynchronous, int layers, int pipel
       for (const std::string_view value : row.values) {
         const int each = row.stages_each * parse_number<int>(value).value_or(0);
         if (std::int64_t{each} * pipeline > layers) continue;
-        ScheduleSpec& spec = specs.emplace_back(plain);
+        ScheduleSpec spec = plain;
         spec.knobs[std::string(row.knob)] = std::string(value);
+        if (cuts_well(spec, model)) specs.push_back(std::move(spec));
       }
     }
   }
@@ -93,11 +106,11 @@ int stages_of(const ScheduleSpec& spec, int devices) {
   }
 }
 
-std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline) {
-  const int layers = static_cast<int>(model.layers.size());
-  const std::vector<ScheduleSpec> specs = space.schedules.empty()
-                                              ? default_specs(space.asynchronous, layers, pipeline)
-                                              : space.schedules;
+std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline,
+                                bool cuts) {
+  const std::vector<ScheduleSpec> specs =
+      space.schedules.empty() ? default_specs(space.asynchronous, model, pipeline, cuts)
+                              : space.schedules;
   const std::vector<Recomputation> recomputation =
       space.recomputation.empty() ? default_recomputation(model) : space.recomputation;
   const std::vector<Offloading> offloading =

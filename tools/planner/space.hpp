@@ -1,6 +1,7 @@
 // What is searched: the shapes of a cluster, and for each of them the families.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,19 @@ struct Family {
 
 /// Those to try on a pipeline of so many ranks: what the space says, else every synchronous
 /// schedule (with PlanSpace::asynchronous all), with the knobs that change its memory or its chunks
-/// as far as the model has layers for them, but none that cuts sequences; each without
-/// recomputation, with selective one where the model says what that rebuilds, by layers and in
-/// full.
-std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline);
+/// as far as the model has layers for them; each without recomputation, with selective one where
+/// the model says what that rebuilds, by layers and in full. `cuts`: whether slices of sequences
+/// are priced by kernels of their own; without, none that cuts sequences unless the space names it.
+std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline,
+                                bool cuts = false);
 
-/// Whether a schedule cuts sequences into chunks, whose gradients of keys and values are not
-/// counted in memory: it is searched and proposed only where it is named.
+/// Tokens of the shortest slice on a rank that is tried where no schedule is named: products of as
+/// many rows take 8 to 24 % longer than at their full rate (KernelRates::gemm_rows, 83 to 250 of
+/// all chips), shorter ones more (assumed).
+inline constexpr std::int64_t least_slice_tokens = 1024;
+
+/// Whether a schedule cuts sequences into chunks. It is not proposed as a change where it is not
+/// named.
 bool cuts_sequences(const ScheduleSpec& spec);
 
 /// The knobs of a schedule one step further, each way.

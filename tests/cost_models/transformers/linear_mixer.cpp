@@ -277,7 +277,7 @@ TEST_CASE("an encoder's attention has twice the pairs of a causal one") {
   const double all = flops_of(block_kernels(config, form_of(), 0).forward, "attention");
   CHECK(all == doctest::Approx(2 * causal));
   LanguageForm sliced = form_of();
-  sliced.slices = 2;
+  sliced.slice.count = 2;
   CHECK_THROWS_AS(check_form(config, sliced), UsageError);
 }
 

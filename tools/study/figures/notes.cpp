@@ -262,6 +262,11 @@ std::string lengths_note(const Case& asked) {
       *least, *most, replicas);
 }
 
+// Whether a given program says what its micro-batches cost.
+bool own_costs(const Case& asked) {
+  return asked.program && !asked.program->settings.costs.empty();
+}
+
 std::string chunks_note(const Case& asked) {
   int chunks = 1;
   if (asked.program) {
@@ -282,14 +287,19 @@ std::string chunks_note(const Case& asked) {
             ? "; the trace does not say how many tokens its sequences have, which chunks must divide"
             : "");
   }
+  const std::string_view memory =
+      !asked.kinds.empty()
+          ? "; keys and values of a chunk wait for later ones, and their gradients "
+            "for it"
+      : own_costs(asked)
+          ? ". The program's costs say what each takes of their mean; gradients of keys and values "
+            "that wait for earlier chunks are not counted in memory"
+          : "";
   return fmt::format(
       "{}: a chunk is priced by kernels of as many tokens as it has{}; {} of them together take {:.2f} "
-      "times as long as a micro-batch at once. {}radients of keys and values that wait for earlier "
-      "chunks are not counted in memory",
+      "times as long as a micro-batch at once{}",
       name, asked.kinds.empty() ? "" : " and of attention to those before it", chunks,
-      slicing_cost(asked, chunks),
-      asked.kinds.empty() ? "All take their mean, though later chunks attend to more tokens; g"
-                          : "G");
+      slicing_cost(asked, chunks), memory);
 }
 
 std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome) {

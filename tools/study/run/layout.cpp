@@ -276,6 +276,12 @@ void check_chunks(const Case& asked, int chunks) {
     throw UsageError(
         fmt::format("{} cuts sequences: {}", schedule_of(asked), asked.slices_refused));
   }
+  if (asked.offloading.any() && !asked.kinds.empty()) {
+    throw UsageError(fmt::format(
+        "{} cuts sequences: --offload would take keys and values to the host that later chunks "
+        "attend to, which is not priced; leave it out, or take a schedule that does not cut them",
+        schedule_of(asked)));
+  }
   if (asked.model.tokens == 0) return;
   try {
     check_slices(asked.model.name, asked.model.tokens, asked.model.sharding, chunks);
