@@ -31,6 +31,9 @@
 //   3 |    0aa1bb2cc3dd4ee5ff6ggA7hhBCDEFGH
 #include "schedulers/zb_auto.hpp"
 
+#include <utility>
+#include <vector>
+
 #include "schedulers/parts/building_block.hpp"
 #include "schedulers/parts/interleaved_plan.hpp"
 #include "schedulers/parts/memory_trial.hpp"
@@ -43,6 +46,7 @@
 #include "schedulers/search/list_candidates.hpp"
 #include "schedulers/search/v_search.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline {
 namespace zb_auto_scheduler {
@@ -150,7 +154,10 @@ SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
     search_looped(search, problem);
   }
   try_round(search, problem, limit);
-  if (stop) search.branch_until(stop);
+  if (stop) {
+    search.branch_until(stop);
+    search.climb_until(stop);
+  }
   return {search.best(),
           search.value(),
           search.bound(),
@@ -176,14 +183,63 @@ Program searched(const Problem& problem, Goal goal) {
   return under_limit(problem, choice, true, goal, by_search, by_round);
 }
 
-// The order of the shortest makespan may be one that the search for the shortest span meets.
-Program schedule(const Problem& problem) {
-  if (problem.knobs.at("goal") == "span") return searched(problem, Goal::span);
+bool keeps(const Program& program, const LimitChoice& choice) {
+  if (choice.kind != LimitChoice::Kind::stashes) return true;
+  for (const std::vector<Op>& list : program.ops) {
+    std::int64_t held = 0;
+    for (const Op op : list) {
+      if (op.kind == OpKind::forward) ++held;
+      if (op.kind == OpKind::backward || op.kind == OpKind::weight_grad) --held;
+      if (held > choice.stashes) return false;
+    }
+  }
+  return true;
+}
+
+// Other orders whose makespan may be shorter: that of the shortest span, and in a V those of the
+// schedules that search under limits of their own.
+std::vector<Program> others(const Problem& problem) {
   Problem for_span = problem;
   for_span.knobs["goal"] = "span";
+  std::vector<Program> all{searched(for_span, Goal::span)};
+  const auto devices = static_cast<int>(problem.devices.size());
+  const bool in_a_v = problem.knobs.at("placement") == "v";
+  if (!in_a_v || problem.placement.stages() != 2 * devices) return all;
+  const LimitChoice choice = read_limit("zb_auto", problem.knobs.at("limit"), devices);
+  for (const char* const name : {"zb_v", "v_half", "v_min"}) {
+    try {
+      Program named = scheduler(name).schedule(problem);
+      if (!keeps(named, choice)) continue;
+      all.push_back(blank_program(problem, "zb_auto", WeightRule::flush));
+      all.back().ops = std::move(named.ops);
+    } catch (const UsageError&) {  // none for these numbers
+    }
+  }
+  return all;
+}
+
+// Of its first step alone.
+Time step_makespan(const Problem& problem, Program program) {
+  program.steps = 1;
+  for (std::vector<Op>& list : program.ops) {
+    std::erase_if(list,
+                  [&](const Op& op) { return op.microbatch >= as_size(problem.microbatches); });
+  }
+  return try_memory(problem, program).makespan;
+}
+
+Program schedule(const Problem& problem) {
+  if (problem.knobs.at("goal") == "span") return searched(problem, Goal::span);
   Program found = searched(problem, Goal::makespan);
-  Program other = searched(for_span, Goal::span);
-  return try_memory(problem, other).makespan < try_memory(problem, found).makespan ? other : found;
+  Time least = step_makespan(problem, found);
+  const bool by_memory = problem.knobs.at("limit") == "memory";
+  for (Program& other : others(problem)) {
+    const Time makespan = step_makespan(problem, other);
+    if (makespan >= least || (by_memory && !try_memory(problem, other).fits())) continue;
+    found = std::move(other);
+    least = makespan;
+  }
+  return found;
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ struct SearchedOrder {
 };
 
 /// The order of zb_auto for a problem with its knobs, and then, with `stop`, of branch and bound
-/// until that has proved it, `stop` says so, or there is no memory for more. Throws UsageError when
+/// and, where there is no memory for more of it, of local search, until the order is proved, `stop`
+/// says so, or nothing has helped for long. Throws UsageError when
 /// the limit is too small.
 SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
                            const BranchStop& stop = {});

@@ -194,8 +194,9 @@ bool OrderClimb::fit(std::size_t device) {
   return true;
 }
 
-StepLists OrderClimb::climb(const StepLists& lists, std::int64_t tries, Time bound) {
-  random_.seed(1);
+StepLists OrderClimb::climb(const StepLists& lists, std::int64_t tries, Time bound,
+                            std::uint32_t seed) {
+  random_.seed(seed);
   times_.read(lists);
   times_.run();
   Value now = times_.value();

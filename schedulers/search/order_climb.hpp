@@ -9,6 +9,7 @@
 // Tries are drawn from a fixed seed: the same input has the same outcome.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <random>
 
@@ -37,8 +38,8 @@ class OrderClimb {
   std::optional<StepTimes> times_from_begin(const StepLists& lists);
 
   /// The best order found from `lists`, which times() accepts, in `tries` tries of O(ops) each,
-  /// fewer where none helps for long or `bound` is met.
-  StepLists climb(const StepLists& lists, std::int64_t tries, Time bound);
+  /// fewer where none helps for long or `bound` is met. Another seed, other tries.
+  StepLists climb(const StepLists& lists, std::int64_t tries, Time bound, std::uint32_t seed = 1);
 
  private:
   using Node = OrderTimes::Node;

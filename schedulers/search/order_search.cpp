@@ -22,6 +22,7 @@ constexpr std::int64_t simulation_cost = 80;
 
 constexpr std::int64_t most_climbed = 12'000'000;  // ops run in climb()
 constexpr std::size_t most_starts = 3;             // of climb()
+constexpr int most_vain_climbs = 2000;             // in a row of climb_until()
 
 constexpr std::int64_t most_branched = 1'200'000;  // states of branch() times stages
 constexpr std::size_t narrowest = 16;              // states of a level
@@ -267,15 +268,36 @@ void OrderSearch::branch_until(const BranchStop& stop) {
   }
 }
 
+std::int64_t OrderSearch::tries_of_climb() const {
+  const std::int64_t share = most_climbed / static_cast<std::int64_t>(most_starts);
+  return share / (3 * forwards());
+}
+
 void OrderSearch::climb() {
   if (is_proved()) return;
   const auto starts = starts_;
-  const std::int64_t share = most_climbed / static_cast<std::int64_t>(most_starts);
   for (const auto& [key, lists] : starts) {
     if (found_->first <= bound_.first) return;
     if (!climb_.times(lists)) continue;
-    const StepLists better = climb_.climb(lists, share / (3 * forwards()), bound_.first);
+    const StepLists better = climb_.climb(lists, tries_of_climb(), bound_.first);
     if (better != lists) try_order(better);
+  }
+}
+
+void OrderSearch::climb_until(const BranchStop& stop) {
+  std::uint32_t seed = 2;  // climb() has taken the first
+  for (int vain = 0; vain < most_vain_climbs; ++vain, ++seed) {
+    if (!found_ || is_proved() || found_->first <= bound_.first || starts_.empty()) return;
+    if (stop({value(), bound(), states_})) return;
+    const StepLists start = starts_[seed % starts_.size()].second;
+    if (!climb_.times(start)) continue;
+    const StepLists better = climb_.climb(start, tries_of_climb(), bound_.first, seed);
+    if (better == start) continue;
+    const Key before = *found_;
+    try_order(better);
+    if (*found_ >= before) continue;
+    vain = 0;
+    is_branched_ = false;
   }
 }
 

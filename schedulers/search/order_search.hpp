@@ -56,6 +56,9 @@ class OrderSearch {
 
   /// The best orders op by op.
   void climb();
+  /// The same with ever other tries, until nothing can be shorter, `stop` says so, or none has
+  /// helped for long.
+  void climb_until(const BranchStop& stop);
 
   /// Nothing can be better, or the work is used up.
   bool over() const { return found_ && (is_proved() || *found_ == bound_ || left_ <= 0); }
@@ -87,6 +90,7 @@ class OrderSearch {
     return for_span_ ? Key{span, makespan} : Key{makespan, span};
   }
   std::int64_t forwards() const;
+  std::int64_t tries_of_climb() const;
   void branch(const OrderStates& states, std::size_t width, const BranchStop& stop);
   void keep(const StepLists& lists, Key key);
 

@@ -180,5 +180,18 @@ TEST_CASE("a search that goes on proves the optimum of a V, and says no more whe
   if (rows > 0) CHECK(rows >= 6);
 }
 
+// Messages of two ops' time wait for each other on their links: branch and bound proves nothing.
+TEST_CASE("a search that branch and bound cannot end goes on with local search") {
+  Costs costs = uniform_costs(4, 4, Time{10}, Time{11}, Time{9}, Time{20});
+  const Problem problem = test::problem_for(test::spec("zb_auto:placement=straight"), 4, costs, 8);
+  const StashLimit limit = stash_limit(problem, 4);
+  int asked = 0;
+  const SearchedOrder found =
+      search_order(problem, limit, [&](const BranchKnown&) { return ++asked > 40; });
+  const SearchedOrder before = search_order(problem, limit);
+  CHECK(found.value <= before.value);
+  if (found.value > found.bound) CHECK(asked > 40);
+}
+
 }  // namespace
 }  // namespace stageline::optimal_tables_tests

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
+#include <string>
 
 #include "schedulers/parts/building_block.hpp"
 #include "schedulers/search/order_climb.hpp"
@@ -209,6 +211,43 @@ TEST_CASE("zb_auto keeps its limit with any placement, and is never worse than a
     }
   }
   CHECK_THROWS_AS(run("zb_auto:chunks=2", {2, 2}), UsageError);
+}
+
+// They search under limits of their own, so that they may meet a makespan that a search for the
+// limit's shortest does not.
+TEST_CASE(
+    "zb_auto in a V never takes longer than a schedule of its placement with as much memory") {
+  std::mt19937 random(1);
+  int compared = 0;
+  for (int i = 0; i < 12; ++i) {
+    const int p = 2 + static_cast<int>(random() % 4);
+    const int m = p + static_cast<int>(random() % 6);
+    Costs costs = without_updates(test::random_costs(random, 2 * p, p, false));
+    for (StageCosts& stage : costs.stage) {
+      for (Time* time : {&stage.forward, &stage.input_grad, &stage.weight_grad}) *time += Time{1};
+      stage.backward = stage.input_grad + stage.weight_grad;
+    }
+    if (!test::chosen(random, 3)) continue;
+    for (const char* const named : {"zb_v", "v_half", "v_min"}) {
+      const Ran other = test::run_schedule(named, p, costs, m);
+      const std::string limit = "limit=" + std::to_string(peak(other));
+      CAPTURE(i);
+      CAPTURE(named);
+      CAPTURE(limit);
+      // The step is the same, however many there are.
+      const ScheduleSpec spec = test::spec("zb_auto:placement=v,goal=makespan," + limit);
+      Program program = spec.scheduler->schedule(test::problem_for(spec, p, costs, m, 3));
+      program.steps = 1;
+      for (std::vector<Op>& list : program.ops) {
+        std::erase_if(list, [&](const Op& op) { return op.microbatch >= as_size(m); });
+      }
+      const Ran found = test::run_program(program, costs);
+      CHECK(makespan(found.times) <= makespan(other.times));
+      CHECK(peak(found) <= peak(other));
+      ++compared;
+    }
+  }
+  if (test::thorough) CHECK(compared == 36);
 }
 
 }  // namespace
