@@ -12,6 +12,7 @@
 #include "cost_models/spec.hpp"
 #include "cost_models/transformers/language_spelling.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/letters.hpp"
 
 namespace stageline {
 namespace {
@@ -125,16 +126,24 @@ std::string_view without_prefix(std::string_view spec) {
   return spec.substr(spec.starts_with(prefix) ? prefix.size() : 0);
 }
 
-// "gpt@h100" and "path/config.json@h100": a name, and a device behind the last '@'.
+// "gpt@h100" and "path/config.json@h100": a name, a shape's as we write it, and a device behind the
+// last '@'.
 struct PricedHead {
   std::string name;
   std::string device;  // empty: none
 };
 
+std::string name_of_shape(const std::string& typed) {
+  for (std::string& name : model_names()) {
+    if (same_name(name, typed)) return std::move(name);
+  }
+  return typed;
+}
+
 PricedHead split(const std::string& head) {
   const std::size_t at = head.rfind('@');
-  if (at == std::string::npos) return {head, ""};
-  return {head.substr(0, at), head.substr(at + 1)};
+  if (at == std::string::npos) return {name_of_shape(head), ""};
+  return {name_of_shape(head.substr(0, at)), head.substr(at + 1)};
 }
 
 // Throws unless it is a shape, with the nearest of all names.

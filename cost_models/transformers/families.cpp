@@ -13,6 +13,7 @@
 
 #include "cost_models/transformers/config.hpp"
 #include "cost_models/transformers/recent_families.hpp"
+#include "sim/base/letters.hpp"
 
 namespace stageline {
 namespace {
@@ -387,7 +388,7 @@ std::span<const FamilyMember> families() {
 
 const FamilyMember* find_family(std::string_view name) {
   for (const FamilyMember& member : families()) {
-    if (member.config.name == name) return &member;
+    if (same_name(member.config.name, name)) return &member;
   }
   return nullptr;
 }

@@ -22,6 +22,7 @@
 #include "cost_models/transformers/language_model.hpp"
 #include "cost_models/transformers/priced_language.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/letters.hpp"
 #include "sim/base/names.hpp"
 #include "sim/base/numbers.hpp"
 
@@ -114,7 +115,7 @@ double tp_overlap_of(const std::string& text) {
 
 TransformerConfig config_called(const std::string& name, const std::string& config) {
   if (is_config_file(name)) return read_hugging_face(config, name);
-  if (name == open_name) return open_form();
+  if (same_name(name, open_name)) return open_form();
   const FamilyMember* const member = find_family(name);
   if (member == nullptr) throw UsageError(fmt::format("no language model is called '{}'", name));
   return member->config;
@@ -183,7 +184,7 @@ std::string_view name(CudaGraphs graphs) {
 }
 
 bool is_language_model(std::string_view name) {
-  return is_config_file(name) || name == open_name || find_family(name) != nullptr;
+  return is_config_file(name) || same_name(name, open_name) || find_family(name) != nullptr;
 }
 
 std::vector<std::string> language_model_names() {
@@ -209,7 +210,7 @@ bool take_link_rates(const std::string& spec, KernelRates& rates) {
 }
 
 LanguageSpelling::LanguageSpelling(const std::string& name, const std::string& config)
-    : config_(config_called(name, config)), open_(name == open_name) {}
+    : config_(config_called(name, config)), open_(same_name(name, open_name)) {}
 
 std::vector<std::string> LanguageSpelling::options() {
   std::vector<std::string> names = transformer_options();

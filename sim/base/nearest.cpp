@@ -6,6 +6,8 @@
 #include <climits>
 #include <numeric>
 
+#include "sim/base/letters.hpp"
+
 namespace stageline {
 namespace {
 
@@ -38,7 +40,7 @@ std::string letters_of(const std::string& name) {
   std::string letters;
   for (const char c : name) {
     if (c == '-' || c == '_' || c == ' ' || c == '.') continue;
-    letters += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    letters += small_letter(c);
   }
   return letters;
 }

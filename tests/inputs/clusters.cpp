@@ -48,6 +48,12 @@ TEST_CASE("a name with a star is so many machines") {
         "describe its NICs, or take one machine");
 }
 
+TEST_CASE("a bundled name may be written with capital letters") {
+  const ClusterChoice choice = choose_cluster(named("H100x8*2"));
+  REQUIRE(choice.fixed);
+  CHECK(choice.fixed->devices == choose_cluster(named("h100x8*2")).fixed->devices);
+}
+
 TEST_CASE("too few devices: the multiple that has as many is named, if there is one") {
   const auto said = [](const std::string& cluster, int devices) {
     return test::complaint<UsageError>(

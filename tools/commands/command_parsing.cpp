@@ -38,8 +38,6 @@ Flags CommandLine::flags() { return {*app_, program_}; }
 
 namespace {
 
-constexpr std::string_view help_word = "help";  // "stageline help simulate"
-
 std::vector<std::string> subcommands_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* const sub : app.get_subcommands({})) names.push_back(sub->get_name());
@@ -277,24 +275,23 @@ struct Words {
   HelpScreen screen = HelpScreen::first;
 };
 
-// "stageline help simulate all" is "stageline simulate --help all".
-std::vector<const char*> with_help_behind(const std::vector<const char*>& given) {
-  const std::size_t commands = given.size() > 2 && given[2] != std::string_view("all") ? 1 : 0;
-  std::vector<const char*> words{given.front()};
-  if (commands > 0) words.push_back(given[2]);
-  words.push_back("--help");
-  words.insert(words.end(), given.begin() + 2 + static_cast<std::ptrdiff_t>(commands), given.end());
+// "stageline compare --help" of `stageline help compare`.
+std::vector<const char*> without_help_command(std::vector<const char*> words) {
+  if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  const bool all = words.size() > 1 && std::string_view(words.back()) == "all";
+  words.insert(words.end() - (all ? 1 : 0), "--help");
   return words;
 }
 
-Words words_of(int argc, const char* const* argv) {
+Words words_of(const std::vector<const char*>& typed) {
   Words words;
   bool behind_help = false;
-  for (int i = 0; i < argc; ++i) {
-    const std::string_view word = argv[i];
+  for (std::size_t i = 0; i < typed.size(); ++i) {
+    const std::string_view word = typed[i];
     const bool joined = word == "--help=all";
     if (joined || (behind_help && word == "all")) words.screen = HelpScreen::all;
-    if (!behind_help || word != "all") words.parsed.push_back(joined ? "--help" : argv[i]);
+    if (!behind_help || word != "all") words.parsed.push_back(joined ? "--help" : typed[i]);
     behind_help = i > 0 && (word == "--help" || word == "-h");
   }
   return words;
@@ -307,12 +304,10 @@ HelpPage Flags::help(const std::string& command) const {
 }
 
 int CommandLine::run(int argc, const char* const* argv) {
-  std::vector<const char*> given(argv, argv + argc);
-  if (argc > 1 && argv[1] == help_word && !subcommands_of(*app_).empty()) {
-    given = with_help_behind(given);
-  }
-  if (given.size() > 1) check_subcommand(*app_, given[1]);
-  const Words words = words_of(static_cast<int>(given.size()), given.data());
+  std::vector<const char*> typed(argv, argv + argc);
+  if (!app_->get_subcommands({}).empty()) typed = without_help_command(typed);
+  if (typed.size() > 1) check_subcommand(*app_, typed[1]);
+  const Words words = words_of(typed);
   try {
     app_->parse(static_cast<int>(words.parsed.size()), words.parsed.data());
     return program_.exit_code;

@@ -1,10 +1,12 @@
 // stageline list: every name that the other commands accept.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cost_models/network/algorithm.hpp"
 #include "cost_models/shapes/shapes.hpp"
@@ -158,24 +160,52 @@ std::string list_traces() {
   return text;
 }
 
+// What is listed, by the word that asks for it alone.
+struct ListedKind {
+  const char* word;
+  std::string (*text)();
+};
+
+constexpr ListedKind listed_kinds[] = {
+    {"schedules", list_schedulers},
+    {"partitioners", list_partitioners},
+    {"models", [] { return list_models() + list_families(); }},
+    {"software", list_software},
+    {"clusters", list_clusters},
+    {"collectives", list_collectives},
+    {"traces", list_traces},
+};
+
+// All of them where `word` is empty.
+std::string listed(const std::string& word) {
+  std::string text;
+  for (const ListedKind& kind : listed_kinds) {
+    if (word.empty() || word == kind.word) text += kind.text();
+  }
+  return text.substr(std::min(text.find_first_not_of('\n'), text.size()));
+}
+
 void add_list(Flags command) {
   struct Asked {
+    std::string word;
     bool schema = false;
     bool figures = false;
   };
   const auto asked = std::make_shared<Asked>();
+  std::vector<std::string> words;
+  for (const ListedKind& kind : listed_kinds) words.emplace_back(kind.word);
+  command.option("WHAT", asked->word, "names of one kind alone; default: all").one_of(words);
   command.flag("--request-schema", asked->schema,
                "print the JSON Schema of a request, and nothing else");
   command.flag("--figures", asked->figures,
                "print the figures of a row as a table in Markdown, and nothing else");
-  command.footer("Example:\n  stageline list");
+  command.footer("Example:\n  stageline list schedules");
   command.runs([asked] {
     if (asked->schema || asked->figures) {
       show("{}{}", asked->schema ? request_schema() : "", asked->figures ? figures_page() : "");
       return 0;
     }
-    print_wrapped(list_schedulers() + list_partitioners() + list_models() + list_families() +
-                  list_software() + list_clusters() + list_collectives() + list_traces());
+    print_wrapped(listed(asked->word));
     return 0;
   });
 }

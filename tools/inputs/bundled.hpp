@@ -5,15 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/letters.hpp"
 #include "tools/base/provided_files.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
 
-/// The entry of that name, or null.
+/// The entry of that name, in small or capital letters, or null.
 inline const Bundled* find_bundled(const std::vector<Bundled>& table, const std::string& name) {
   for (const Bundled& bundled : table) {
-    if (bundled.name == name) return &bundled;
+    if (same_name(bundled.name, name)) return &bundled;
   }
   return nullptr;
 }

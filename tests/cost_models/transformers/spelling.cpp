@@ -169,6 +169,15 @@ TEST_CASE("an unknown model is answered with the nearest shape or family") {
   CHECK(has(refusal("model:llama3-70@h100"), "no model is called 'llama3-70'"));
 }
 
+TEST_CASE("a model's name may be written with capital letters, a device's may not") {
+  CHECK(priced("model:Llama3-8B@h100") == priced("model:llama3-8b@h100"));
+  CHECK(priced("model:ResNet50@h100") == priced("model:resnet50@h100"));
+  CHECK(priced("model:GPT@h100,layers=2") == priced("model:gpt@h100,layers=2"));
+  const std::string sizes = "@h100,layers=2,hidden=1024,heads=16";
+  CHECK(priced("model:Transformer" + sizes) == priced("model:transformer" + sizes));
+  CHECK(has(refusal("model:llama3-8b@H100"), "(did you mean \"h100\"?)"));
+}
+
 TEST_CASE("an unknown option is answered with the nearest") {
   CHECK(refusal("model:llama3-8b@h100,loss=torhc") ==
         "loss is one of plain, torch, fused (not \"torhc\" (did you mean \"torch\"?))");
