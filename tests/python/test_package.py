@@ -7,12 +7,14 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import stageline as sl
 
 HERE = pathlib.Path(__file__).resolve().parent
 README = HERE.parents[1] / "tools" / "python" / "README.md"
+FRONT_PAGE = HERE.parents[1] / "README.md"
 
 
 class Package(unittest.TestCase):
@@ -74,6 +76,18 @@ class Package(unittest.TestCase):
             self.assertEqual(result.failed, 0, name)
             attempted += result.attempted
         self.assertGreater(attempted, 15)
+
+    def test_front_page(self):
+        if not FRONT_PAGE.is_file():
+            self.skipTest("the sources are not here")
+        try:
+            import numpy, pandas, pyarrow  # noqa: E401, F401
+        except ImportError as error:
+            self.skipTest(f"there is no {error.name}")
+        block = re.search(r"^```python$(.*?)^```$", FRONT_PAGE.read_text(encoding="utf-8"), re.M | re.S)
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-c", block.group(1)], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+            self.assertGreater((pathlib.Path(folder) / "runs.parquet").stat().st_size, 0)
 
     def test_readme(self):
         if not README.is_file():
