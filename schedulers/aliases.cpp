@@ -99,12 +99,13 @@ std::string did_you_mean_schedule(const std::string& name) {
 std::vector<std::string> read_as_notes(const std::vector<std::string>& lists) {
   std::vector<std::string> notes;
   for (const std::string& list : lists) {
+    if (list.find('\n') != std::string::npos) continue;  // the text of a program
     for (std::size_t at = 0; at <= list.size();) {
       const std::size_t end = std::min(list.find(',', at), list.size());
       const std::string item = list.substr(at, end - at);
       at = end + 1;
       const std::string name = item.substr(0, item.find(':'));
-      if (name.find('=') != std::string::npos || name == "all") continue;
+      if (name.find('=') != std::string::npos || name == "all" || is_program_path(item)) continue;
       const std::string spec = read_schedule_name(name);
       if (spec.empty() || spec == name) continue;
       std::string note = fmt::format("the schedule {} is read as {}", name, spec);

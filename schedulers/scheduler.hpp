@@ -2,6 +2,7 @@
 // name is in the list in schedulers/meson.build, from which the table below is generated.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,14 +65,37 @@ std::span<const Scheduler* const> schedulers();
 /// By name; throws UsageError, with the nearest name, when there is none.
 const Scheduler& scheduler(std::string_view name);
 
-/// "gpipe:recompute=always,reverse=yes"
-struct ScheduleSpec {
-  const Scheduler* scheduler = nullptr;
-  Knobs knobs;  // complete: defaults filled in
+/// A program that runs where a schedule is named.
+struct GivenProgram {
+  std::string path;  // as the user wrote it; empty: the program is no file
+  Program program;   // its `schedule` is its name in tables
 };
 
-/// As the user would write it: the name, and the knobs that differ from their defaults.
+/// "gpipe:recompute=always,reverse=yes", or "mine.slp".
+struct ScheduleSpec {
+  const Scheduler* scheduler = nullptr;         // of a program one of given_scheduler()
+  Knobs knobs;                                  // complete: defaults filled in
+  std::shared_ptr<const GivenProgram> given{};  // null: the scheduler makes the program
+
+  friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
+};
+
+/// What is known of a given program: it has no knobs, places nothing, and makes no program.
+const Scheduler& given_scheduler(Synchrony synchrony);
+
+/// The program as a schedule.
+ScheduleSpec given_schedule(Program program, std::string path = {});
+
+/// As the user would write it: the name, and the knobs that differ from their defaults; the path of
+/// a program.
 std::string spelled(const ScheduleSpec& spec);
+
+/// As tables name it: spelled(), and of a program its own name.
+std::string title(const ScheduleSpec& spec);
+
+/// Whether an item of a list of schedules is a program's file: "mine.slp", "order.csv", any path
+/// with a '/', and "-" (standard input).
+bool is_program_path(std::string_view item);
 
 /// A list of specs: in "gpipe:recompute=always,reverse=yes,1f1b" an item without '=' starts the
 /// next schedule; "all" is every one with its defaults. Throws UsageError on unknown names, knobs,

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "schedulers/aliases.hpp"
 #include "schedulers/scheduler.hpp"
@@ -109,7 +111,35 @@ ScheduleSpec named(const std::string& name) {
 
 }  // namespace
 
+const Scheduler& given_scheduler(Synchrony synchrony) {
+  constexpr const char* summary = "a program that was given";
+  static constexpr Scheduler flushed{"program", summary, "",     Synchrony::synchronous,
+                                     {},        nullptr, nullptr};
+  static constexpr Scheduler other{"program", summary, "",     Synchrony::asynchronous,
+                                   {},        nullptr, nullptr};
+  return synchrony == Synchrony::synchronous ? flushed : other;
+}
+
+ScheduleSpec given_schedule(Program program, std::string path) {
+  const bool flushed = program.settings.weights == WeightRule::flush;
+  ScheduleSpec spec;
+  spec.scheduler = &given_scheduler(flushed ? Synchrony::synchronous : Synchrony::asynchronous);
+  spec.given = std::make_shared<GivenProgram>(GivenProgram{std::move(path), std::move(program)});
+  return spec;
+}
+
+std::string title(const ScheduleSpec& spec) {
+  return spec.given ? spec.given->program.schedule : spelled(spec);
+}
+
+bool is_program_path(std::string_view item) {
+  const std::string_view name = item.substr(0, item.find_first_of(":="));
+  return item == "-" || name.find('/') != std::string_view::npos || name.ends_with(".slp") ||
+         name.ends_with(".csv");
+}
+
 std::string spelled(const ScheduleSpec& spec) {
+  if (spec.given) return spec.given->path.empty() ? title(spec) : spec.given->path;
   std::string text(spec.scheduler->name);
   char separator = ':';
   for (const Knob& knob : spec.scheduler->knobs) {

@@ -10,7 +10,7 @@ int main(int, char** argv) {
   request.setting.cluster.link = stageline::parse_link("12GB/s,5us");
   request.setting.cluster.memory = stageline::parse_bytes("16GB");
   request.setting.devices = {4};
-  request.schedules = stageline::parse_schedules("gpipe,1f1b,zb_h1,pipedream");
+  request.setting.schedules = stageline::parse_schedules("gpipe,1f1b,zb_h1,pipedream");
   try {
     const stageline::Result result = stageline::answer(request);
     for (const stageline::RankedRows& ranking : result.rankings) {

@@ -29,8 +29,8 @@ Outputs outputs_of(const SweepSpec& spec, std::int64_t number, const TrainingBud
   const SweepQuestion question = question_of(words_of(spec, axis_values(spec, number)));
   const SettingRequest& request = question.request.setting;
   const Setting setting = read_setting(request);
-  const std::vector<Row> rows =
-      compare(request, setting, question.request.schedules, 1, {}, Keep::facts, nullptr, budget);
+  const std::vector<Row> rows = compare(request, setting, question.request.setting.schedules, 1, {},
+                                        Keep::facts, nullptr, budget);
   REQUIRE(rows.front().outcome);
   ComparisonView view;
   view.by = {RankBy::Measure::energy, std::nullopt};

@@ -97,9 +97,9 @@ TEST_CASE("what a trace without kernels takes is in proportion to tokens") {
 
 TEST_CASE("a given program takes the lengths that its trace has no kernels for") {
   SettingRequest request = request_of("uniform:layers=4", "100,300,200", 0);
-  request.program = study(case_of("uniform:layers=4", "", 3)).program;
+  request.schedules = {given_schedule(study(case_of("uniform:layers=4", "", 3)).program)};
   request.devices.clear();
-  const Case asked = make_case(request, read_setting(request), test::spec("1f1b"), 2);
+  const Case asked = make_case(request, read_setting(request), request.schedules.front(), 2);
   const Outcome drawn = study(case_of("uniform:layers=4", "100,300,200", 3));
   CHECK(study(asked).step_time == drawn.step_time);
   CHECK(drawn.step_time != study(case_of("uniform:layers=4", "", 3)).step_time);

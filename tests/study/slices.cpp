@@ -321,10 +321,12 @@ TEST_CASE("slices that do not divide the sequence are refused by every command")
   CHECK_THROWS_WITH_AS(bound_of(asked), doctest::Contains(why), UsageError);
   // As they stand in a program.
   SettingRequest request = request_of("model:gpt3-175b@h100,layers=8", 4);
-  request.program = study(case_of("uniform:layers=4", "seq1f1b:sequence_chunks=12")).program;
+  request.schedules = {
+      given_schedule(study(case_of("uniform:layers=4", "seq1f1b:sequence_chunks=12")).program)};
   request.microbatches = 0;
-  CHECK_THROWS_WITH_AS(study(make_case(request, read_setting(request), {}, 4)),
-                       doctest::Contains(why), UsageError);
+  CHECK_THROWS_WITH_AS(
+      study(make_case(request, read_setting(request), request.schedules.front(), 4)),
+      doctest::Contains(why), UsageError);
   // Nor does a trace with tokens of its own need kernels for that.
   Case measured = case_of("uniform:layers=4", "seq1f1b:sequence_chunks=3");
   measured.model.tokens = 1024;

@@ -50,7 +50,7 @@ SweepSpec wide() {
 Row compared(const SweepSpec& spec, std::int64_t number) {
   const SweepQuestion question = question_of(words_of(spec, axis_values(spec, number)));
   const Setting setting = read_setting(question.request.setting);
-  return compare(question.request.setting, setting, question.request.schedules).front();
+  return compare(question.request.setting, setting, question.request.setting.schedules).front();
 }
 
 void check_row(const SweepSpec& spec, const SweepRow& row) {
@@ -149,7 +149,7 @@ TEST_CASE("sweeps: what is uncertain is what whatif says") {
     request.scenarios = 61;
     const std::vector<UncertainRow> known =
         under_uncertainty(question.request.setting, read_setting(question.request.setting),
-                          question.request.schedules, request);
+                          question.request.setting.schedules, request);
     for (int k = 3; k <= 60; ++k) {
       const SweepRow& row = rows[static_cast<std::size_t>(s * 58 + k - 3)];
       CHECK(row.drawn == known.front().steps->step[static_cast<std::size_t>(k)]);
@@ -166,7 +166,7 @@ TEST_CASE("sweeps: what is uncertain is what whatif says") {
     request.scenarios = 100;
     const UncertainRow known =
         under_uncertainty(question.request.setting, read_setting(question.request.setting),
-                          question.request.schedules, request)
+                          question.request.setting.schedules, request)
             .front();
     CHECK(row.distribution->mean == known.distribution.mean);
     CHECK(row.distribution->p95 == known.distribution.p95);

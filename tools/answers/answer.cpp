@@ -21,8 +21,8 @@ std::vector<std::string> advice_on(const SettingRequest& request, const Result& 
 }  // namespace
 
 SettingQuestion one_case_of(const Request& request, const std::string& several) {
-  SettingQuestion question{request.setting, request.schedules};
-  question.check = [several, many = request.schedules.size() > 1](const Setting& setting) {
+  SettingQuestion question{request.setting};
+  question.check = [several, many = request.setting.schedules.size() > 1](const Setting& setting) {
     if (many || setting.device_counts.size() > 1) throw UsageError(several);
   };
   return question;
@@ -31,10 +31,7 @@ SettingQuestion one_case_of(const Request& request, const std::string& several) 
 Result answer(const Request& request, Keep keep) {
   ComparisonQuestion question;
   question.setting = request.setting;
-  question.schedules = request.schedules;
-  if (request.schedules.empty() || request.setting.program) {
-    question.schedules = {default_schedule()};
-  }
+  question.setting.schedules = schedules_of(question);
   question.check = [&request](const Setting& setting) {
     check_budget(request.budget, setting.model, "\"tokens\"");
   };

@@ -17,12 +17,11 @@ struct JsonValue;  // traces/json/tree.hpp
 
 /// A question. Several schedules, or several numbers of devices, are compared.
 struct Request {
-  SettingRequest setting;
-  std::vector<ScheduleSpec> schedules;  // empty: 1F1B; ignored where `setting` has a program
-  bool timeline = false;                // with every span of the run
-  double within = default_within;       // as rank() takes it
-  TrainingBudget budget{};              // the training whose GPU-hours and price are asked
-  std::vector<std::string> notes;       // how names of schedules were read
+  SettingRequest setting;          // of no schedules: 1F1B
+  bool timeline = false;           // with every span of the run
+  double within = default_within;  // as rank() takes it
+  TrainingBudget budget{};         // the training whose GPU-hours and price are asked
+  std::vector<std::string> notes;  // how names of schedules were read
 };
 
 /// The question of a request for one case. Its check throws UsageError with the words `several`

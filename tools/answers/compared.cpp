@@ -54,7 +54,8 @@ class Comparing {
     try {
       found_.rows = compare(
           question_.setting, found_.setting,
-          question_.schedules.empty() ? parse_schedules("all") : question_.schedules,
+          question_.setting.schedules.empty() ? parse_schedules("all")
+                                              : question_.setting.schedules,
           question_.workers,
           [&](std::size_t done, std::size_t all) {
             all_rows = all;

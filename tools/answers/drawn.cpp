@@ -7,10 +7,8 @@ namespace stageline {
 
 DrawingAnswer answer(const DrawingQuestion& question) {
   DrawingAnswer drawn{opened_setting(question)};
-  std::vector<ScheduleSpec> schedules = question.schedules;
-  if (schedules.empty()) schedules = {default_schedule()};
   const int devices = drawn.setting.device_counts.front();
-  for (const ScheduleSpec& schedule : schedules) {
+  for (const ScheduleSpec& schedule : schedules_of(question)) {
     drawn.asked.push_back(searched_case(question.setting, drawn.setting, schedule, devices));
     drawn.outcomes.push_back(study(drawn.asked.back(), Curves::all));
   }

@@ -33,7 +33,7 @@ std::vector<std::string> ties_of(const Plan& plan) {
     const PlanPoint& point = plan.front[i];
     if (!point.verdict.intervals.step) return {};
     if (point.devices() != plan.front.front().devices()) continue;
-    advised.push_back({fmt::format("point {}", i + 1), spelled(point.candidate.spec),
+    advised.push_back({fmt::format("point {}", i + 1), title(point.candidate.spec),
                        to_seconds(point.verdict.step), point.verdict.fullest()});
   }
   return notes_on_advice(advised,

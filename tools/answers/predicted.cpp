@@ -23,9 +23,7 @@ std::string cut_of_flag(const Partition& partition) {
 }
 
 Case predicted_case(const PredictionQuestion& question, const Setting& setting, int devices) {
-  const ScheduleSpec schedule =
-      question.schedules.empty() ? default_schedule() : question.schedules.front();
-  Case asked = searched_case(question.setting, setting, schedule, devices);
+  Case asked = searched_case(question.setting, setting, schedules_of(question).front(), devices);
   if (question.imitated) {
     asked.cluster.interference.clear();
     asked.cluster.handover = {};

@@ -11,12 +11,17 @@ namespace stageline {
 namespace {
 
 ScheduleSpec first_schedule(const SettingQuestion& question) {
-  return question.schedules.empty() ? default_schedule() : question.schedules.front();
+  return schedules_of(question).front();
 }
 
 }  // namespace
 
 ScheduleSpec default_schedule() { return parse_schedules("1f1b").front(); }
+
+std::vector<ScheduleSpec> schedules_of(const SettingQuestion& question) {
+  if (question.setting.schedules.empty()) return {default_schedule()};
+  return question.setting.schedules;
+}
 
 Setting opened_setting(const SettingQuestion& question) {
   Setting setting = read_setting(question.setting);

@@ -14,7 +14,6 @@ namespace stageline {
 /// A face (the command, Python, the playground) fills it in, and hands it to an answer().
 struct SettingQuestion {
   SettingRequest setting;
-  std::vector<ScheduleSpec> schedules{};  // empty: the default of the question
   /// Called with the setting as soon as it is open, before anything is simulated: the face throws
   /// UsageError, in words of its own, for what it does not take. Null: it takes all.
   std::function<void(const Setting&)> check{};
@@ -34,6 +33,9 @@ struct NothingKnown {
 
 /// The schedule of a question that names none: 1F1B.
 ScheduleSpec default_schedule();
+
+/// The schedules of the question, or default_schedule().
+std::vector<ScheduleSpec> schedules_of(const SettingQuestion& question);
 
 /// Opens the setting, checks it, and adds the notes of the face. Throws what read_setting() and
 /// `check` throw.

@@ -6,6 +6,7 @@
 #include "schedulers/aliases.hpp"
 #include "tools/answers/answer.hpp"
 #include "tools/base/json.hpp"
+#include "tools/inputs/given_programs.hpp"
 #include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"
 #include "traces/json/tree.hpp"
@@ -57,16 +58,14 @@ class RequestReader {
       if (row.set == nullptr) continue;
       if (const auto found = node_.find(row.key)) set(row, *found, request.setting);
     }
-    if (const auto program = node_.find("program")) {
-      request.setting.program = parse_program(program->text());
-    }
     const std::vector<std::string> schedules = schedule_texts();
-    for (const std::string& text : schedules) {
-      for (const ScheduleSpec& spec : parse_schedules(text)) request.schedules.push_back(spec);
-    }
+    request.setting.schedules = read_schedules(schedules, /*quiet=*/true);
     request.notes = read_as_notes(schedules);
-    if (request.setting.program && !request.schedules.empty()) {
-      node_.refuse("a program runs instead of a schedule; leave one of them out");
+    if (const auto program = node_.find("program")) {
+      if (!schedules.empty()) {
+        node_.refuse("a program runs instead of a schedule; leave one of them out");
+      }
+      request.setting.schedules = {given_schedule(parse_program(program->text()))};
     }
     if (const auto within = node_.find("within")) {
       request.within = parse_within(within->text(), "\"within\"");

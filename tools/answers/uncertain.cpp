@@ -80,12 +80,11 @@ bool WhatIfAnswer::fits() const {
 
 WhatIfAnswer answer(const WhatIfQuestion& question, const Watch& watch) {
   WhatIfAnswer found{opened_setting(question)};
-  std::vector<ScheduleSpec> schedules = question.schedules;
-  if (schedules.empty()) schedules = {default_schedule()};
   ScenarioRequest scenarios = question.scenarios;
   scenarios.stop = watch.stop;
   scenarios.progress = watch.progress;
-  found.rows = under_uncertainty(question.setting, found.setting, schedules, scenarios);
+  found.rows =
+      under_uncertainty(question.setting, found.setting, schedules_of(question), scenarios);
   const auto cut_short = [&](const UncertainRow& row) {
     return row.steps ? row.steps->partial : watch.stop != nullptr && watch.stop->load();
   };

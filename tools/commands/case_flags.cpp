@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "sim/base/errors.hpp"
-#include "tools/inputs/program_files.hpp"
+#include "tools/inputs/given_programs.hpp"
 #include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"
 
@@ -37,13 +37,6 @@ std::string degree_fault(const std::string& text) {
       "a degree is one whole number, the same for all stages (it is \"{}\"); `stageline plan TRACE "
       "--fix 'tp=2|4'` chooses among several",
       text);
-}
-
-// A program without a schedule name gets the name of its file.
-Program program_of_flag(const CommonFlags& flags) {
-  Program program = read_program(flags.program, flags.quiet);
-  if (program.schedule.empty()) program.schedule = flags.program;
-  return program;
 }
 
 }  // namespace
@@ -152,9 +145,9 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
   const Flag schedule =
       place_of(command, "schedule")
           .option("--schedule", flags.schedules,
-                  one ? "NAME[:knob=value,…]; default: 1f1b"
-                      : "NAME[:knob=value,…], a comma list of them, or all; repeatable; "
-                        "default: all")
+                  one ? "NAME[:knob=value,…], or a program, FILE.slp; default: 1f1b"
+                      : "NAME[:knob=value,…] or a program, FILE.slp; a comma list of them, or all; "
+                        "repeatable; default: all")
           .repeatable();
   const Flag devices = add_setting(command, flags, "devices");
   if (one) devices.describe("number of devices; default: all of the cluster, or 4");
@@ -199,7 +192,20 @@ SettingRequest request_of(const CommonFlags& flags) {
       throw UsageError(fmt::format("{}: {}", row.flag(), error.what()));
     }
   }
-  if (!flags.program.empty()) request.program = program_of_flag(flags);
+  request.schedules = read_schedules(flags.schedules, flags.quiet);
+  if (!flags.program.empty()) {
+    request.schedules = {read_schedule_file(flags.program, flags.quiet)};
+  }
+  return request;
+}
+
+SettingRequest request_of_one(const CommonFlags& flags) {
+  SettingRequest request = request_of(flags);
+  if (request.schedules.size() > 1) {
+    throw UsageError(fmt::format(
+        "this command takes one schedule, and {} were named; `stageline compare` takes many",
+        request.schedules.size()));
+  }
   return request;
 }
 
@@ -217,26 +223,6 @@ TrainingBudget budget_of(const CommonFlags& flags, const Model& model) {
   const TrainingBudget budget = typed_budget(flags);
   check_budget(budget, model, "--tokens");
   return budget;
-}
-
-std::vector<ScheduleSpec> all_schedules(const CommonFlags& flags) {
-  std::vector<ScheduleSpec> specs;
-  for (const std::string& text : flags.schedules) {
-    for (const ScheduleSpec& spec : parse_schedules(text)) specs.push_back(spec);
-  }
-  if (flags.schedules.empty()) specs = parse_schedules("all");
-  return specs;
-}
-
-ScheduleSpec one_schedule(const CommonFlags& flags) {
-  if (flags.schedules.empty()) return default_schedule();
-  std::vector<ScheduleSpec> specs = all_schedules(flags);
-  if (specs.size() > 1) {
-    throw UsageError(fmt::format(
-        "this command takes one schedule, and {} were named; `stageline compare` takes many",
-        specs.size()));
-  }
-  return specs.front();
 }
 
 std::vector<std::string> notes_on_unread(const CommonFlags& flags, const std::string& command,
@@ -263,7 +249,7 @@ std::vector<std::string> notes_on_unread(const CommonFlags& flags, const std::st
 }
 
 SettingQuestion case_question(const CommonFlags& flags, const std::string& command) {
-  SettingQuestion question{request_of(flags), {one_schedule(flags)}};
+  SettingQuestion question{request_of_one(flags)};
   question.check = [command](const Setting& setting) { check_one_count(setting, command); };
   return question;
 }

@@ -32,8 +32,8 @@ struct TypedSetting {
 /// What was typed, by the keys of the settings (tools/inputs/settings.hpp).
 struct CommonFlags {
   std::map<std::string, TypedSetting, std::less<>> typed;
-  std::vector<std::string> schedules;
-  std::string program;
+  std::vector<std::string> schedules;  // lists, as read_schedules() takes them
+  std::string program;                 // one file in their place
   std::string json;
   bool quiet = false;
 
@@ -86,8 +86,10 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many = Many::no,
 void add_case_flags(Flags command, CommonFlags& flags, Many many = Many::no, Many cuts = Many::no,
                     Given given = Given::yes, Many recomputations = Many::no);
 
-/// The flags as values; reads the file of --program. Throws UsageError and ProgramError.
+/// The flags as values; reads the programs that they name. Throws UsageError and ProgramError.
 SettingRequest request_of(const CommonFlags& flags);
+/// The same of a command that takes one schedule. Throws UsageError also for several.
+SettingRequest request_of_one(const CommonFlags& flags);
 
 /// What is asked of a whole training.
 TrainingBudget typed_budget(const CommonFlags& flags);
@@ -106,11 +108,5 @@ SettingQuestion case_question(const CommonFlags& flags, const std::string& comma
 enum class Shows : std::uint8_t { fit, time };
 std::vector<std::string> notes_on_unread(const CommonFlags& flags, const std::string& command,
                                          Shows shows);
-
-/// The schedule of a command that takes one; default_schedule() where none is named. Throws
-/// UsageError for several.
-ScheduleSpec one_schedule(const CommonFlags& flags);
-/// The schedules of a command that takes many; by default all that exist.
-std::vector<ScheduleSpec> all_schedules(const CommonFlags& flags);
 
 }  // namespace stageline

@@ -86,7 +86,8 @@ ComparisonQuestion comparison_question(const CompareFlags& flags,
   const bool uncertain = !question.scenarios.perturbation.none();
   question.setting = request_of(flags.common);
   question.setting.replicas_vary = uncertain;
-  question.schedules = all_schedules(flags.common);
+  std::vector<ScheduleSpec>& schedules = question.setting.schedules;
+  if (schedules.empty()) schedules = parse_schedules("all");
   question.why = why_order(flags.why);
   question.by = parse_rank_by(flags.by, "--by", uncertain);
   if (!flags.within.empty() && question.by != RankBy{}) {
@@ -100,7 +101,7 @@ ComparisonQuestion comparison_question(const CompareFlags& flags,
   question.keep = question.why ? Keep::spans : Keep::facts;
   question.changes = !flags.no_changes;
   question.check = [&flags, check, why = question.why.has_value(),
-                    schedules = question.schedules.size()](const Setting& setting) {
+                    schedules = schedules.size()](const Setting& setting) {
     if (why) check_two(schedules, setting);
     if (check) check(setting);
     shown_columns(flags);

@@ -84,17 +84,16 @@ void check_flags(const DrawFlags& flags) {
 DrawingAnswer drawn_of(const DrawFlags& flags) {
   const CommonFlags& common = flags.common;
   DrawingQuestion question{{request_of(common)}};
-  if (!common.schedules.empty()) question.schedules = all_schedules(common);
   question.check = [&](const Setting& setting) {
     check_one_count(setting, "draw");
-    if (question.schedules.size() < 2) return;
+    if (question.setting.schedules.size() < 2) return;
     for (const auto& [file, name] :
          {std::pair{&common.json, "--json"}, std::pair{&flags.chrome, "--chrome"}}) {
       if (file->empty()) continue;
       throw UsageError(
           fmt::format("{} takes one schedule, and {} were named; --svg, --pdf, --png, --html "
                       "and the text show several",
-                      name, question.schedules.size()));
+                      name, question.setting.schedules.size()));
     }
   };
   DrawingAnswer drawn = answer(question);
@@ -148,7 +147,7 @@ void add_draw(Flags command) {
   add_degree_flags(command, flags->common);
   command.find("--schedule")
       .describe(
-          "NAME[:knob=value,…], a comma list of them, or all; repeatable: several are drawn one "
+          "NAME[:knob=value,…] or FILE.slp, a comma list of them, or all; repeatable: several are drawn one "
           "below the other on one time axis; default: 1f1b");
   add_setting(command, flags->common, "messages");
   const Flag svg = add_svg_flag(command, flags->svg, "write an SVG file, or - for stdout");

@@ -84,14 +84,13 @@ HybridQuestion question_of(const HybridFlags& flags) {
     throw UsageError(
         "hybrid counts --iterations of one mini-batch each; leave out --microbatches and --steps");
   }
-  question.setting = request_of(common);
+  question.setting = request_of_one(common);
   const bool as_the_paper = common.schedules.empty();
   if (as_the_paper && question.setting.devices.empty() &&
       question.setting.cluster.cluster.empty()) {
     question.setting.devices = {paper_devices};
   }
-  question.schedules = {as_the_paper ? parse_schedules(paper_schedule).front()
-                                     : one_schedule(common)};
+  if (as_the_paper) question.setting.schedules = parse_schedules(paper_schedule);
   question.check = [](const Setting& setting) { check_one_count(setting, "hybrid"); };
   question.notes = notes_on_unread(common, "hybrid", Shows::time);
   return question;

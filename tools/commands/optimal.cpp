@@ -58,9 +58,9 @@ std::string words_of(const BranchKnown& known, Time left) {
 
 OptimalQuestion question_of(const OptimalFlags& flags) {
   OptimalQuestion question;
-  question.schedules = {spec_of(flags)};
   question.most = allowed(flags.time);
   question.setting = request_of(flags.common);
+  question.setting.schedules = {spec_of(flags)};
   question.check = [](const Setting& setting) { check_one_count(setting, "optimal"); };
   return question;
 }

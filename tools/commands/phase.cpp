@@ -93,7 +93,7 @@ void add_phase(Flags command) {
   add_setting_flags(command, flags->settings, "a trace, as compare takes it");
   command.find("--schedule")
       .describe(
-          "the schedules, NAME[:knob=value,…], a comma list of them, or all; repeatable; "
+          "the schedules, NAME[:knob=value,…] or FILE.slp, a comma list of them, or all; repeatable; "
           "default: all synchronous ones");
   flags->settings.all.erase(std::remove(flags->settings.all.begin(), flags->settings.all.end(),
                                         command.find("--schedule")),

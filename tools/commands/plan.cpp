@@ -46,8 +46,9 @@ struct FixHelp {
   std::string_view help;
 };
 constexpr std::array fix_helps{
-    FixHelp{"schedule",
-            "NAME[:knob=value,…] or a comma list; default: all synchronous ones but seq1f1b"},
+    FixHelp{
+        "schedule",
+        "NAME[:knob=value,…] or FILE.slp, or a comma list; default: all synchronous ones but seq1f1b"},
     FixHelp{"devices", "how many to use, a list, or a sweep 8..64; default: all of the cluster"},
     FixHelp{"recompute",
             "none, selective, every:N or full, as `stageline simulate` takes it; several by "

@@ -28,11 +28,12 @@ std::string plan_hint(const SettingRequest& request, const Setting& setting,
                       const std::vector<Row>& rows, const RankedRows& order,
                       const std::string& typed) {
   const Model& model = setting.model;
-  if (setting.program || setting.device_counts.size() > 1 || order.rows.empty()) return "";
+  if (setting.device_counts.size() > 1 || order.rows.empty()) return "";
   if (model.batch < 1 || model.provenance.origin == Origin::synthetic) return "";
   if (request.trace == "-" || request.cluster.cluster == "-") return "";
   if (!request.lengths.empty()) return "";  // plan takes none
   const Row& row = rows[order.recommended.value_or(order.rows.front())];
+  if (row.asked.spec().given) return "";
   const std::string gain = order.recommended ? left_to_gain(row) : "none of these fits";
   if (gain.empty()) return "";
   const std::int64_t samples =

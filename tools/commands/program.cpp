@@ -42,8 +42,8 @@ std::string counted(int number, const std::string& noun) {
 // On the TRACE, cut for the stages of the program; unit costs without one.
 Costs costs_for(const ProgramFlags& flags, const Program& program) {
   if (flags.common.trace().empty()) return unit_costs(program);
-  SettingQuestion question{request_of(flags.common), {one_schedule(flags.common)}};
-  question.setting.program = program;
+  SettingQuestion question{request_of(flags.common)};
+  question.setting.schedules = {given_schedule(program)};
   return costs_of_program(question);
 }
 

@@ -60,9 +60,8 @@ SimulationQuestion question_of(const SimulateFlags& flags) {
   question.from_peak = flags.why == why_from_peak;
   question.why = question.from_peak ? CauseOrder::fixed : why_order(flags.why);
   check_needs_why(flags, question.why.has_value(), !question.scenarios.perturbation.none());
-  question.setting = request_of(flags.common);
+  question.setting = request_of_one(flags.common);
   question.setting.replicas_vary = !question.scenarios.perturbation.none();
-  question.schedules = {one_schedule(flags.common)};
   question.curves = flags.html.empty() ? Curves::none : Curves::all;
   question.changes = !flags.no_changes;
   question.check = [&flags](const Setting& setting) {

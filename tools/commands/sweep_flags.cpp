@@ -52,7 +52,7 @@ void add_setting_flags(Flags command, SettingFlags& flags, const std::string& tr
   add_setting(command, flags.common, "messages");
   add_perturbation_flags(command, flags.perturbations, usual_scenarios);
   command.find("TRACE").describe(trace_help);
-  command.find("--schedule").describe("NAME[:knob=value,…]; default: 1f1b");
+  command.find("--schedule").describe("NAME[:knob=value,…], or a program, FILE.slp; default: 1f1b");
   command.find("--devices").describe("number of devices; default: all of the cluster, or 4");
   flags.all = command.all();
 }

@@ -91,7 +91,6 @@ WhatIfQuestion question_of(const WhatIfFlags& flags) {
   }
   question.setting = request_of(common);
   question.setting.replicas_vary = !scenarios.perturbation.none();
-  if (!common.schedules.empty()) question.schedules = all_schedules(common);
   question.check = [](const Setting& setting) {
     check_one_count(setting, "whatif", "stageline compare --jitter");
   };
@@ -136,7 +135,8 @@ void add_whatif(Flags command) {
   const auto flags = std::make_shared<WhatIfFlags>();
   add_case_flags(command, flags->common, Many::yes);
   command.find("--schedule")
-      .describe("NAME[:knob=value,…], a comma list of them, or all; repeatable; default: 1f1b");
+      .describe(
+          "NAME[:knob=value,…] or FILE.slp, a comma list of them, or all; repeatable; default: 1f1b");
   command.find("--devices").describe("number of devices; default: all of the cluster, or 4");
   add_degree_flags(command, flags->common);
   add_setting(command, flags->common, "messages");

@@ -56,7 +56,7 @@ bool cuts_differ(const std::vector<Row>& rows) {
 namespace {
 
 Row row_of(const Case& asked, const ScheduleSpec& spec, Keep keep, const TrainingBudget& budget) {
-  Row row{asked, spelled(spec), std::nullopt, ""};
+  Row row{asked, title(spec), std::nullopt, ""};
   try {
     row.outcome = study(asked);
     row.outcome->graph = {};
@@ -75,6 +75,17 @@ Row row_of(const Case& asked, const ScheduleSpec& spec, Keep keep, const Trainin
     row.why_not = fmt::format("{}: {}", row.schedule, error.what());
   }
   return row;
+}
+
+// A program is cut as it is asked to be, and its order of devices is its own.
+Row searched_row(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
+                 int devices, Keep keep, const TrainingBudget& budget) {
+  try {
+    return row_of(searched_case(request, setting, spec, devices), spec, keep, budget);
+  } catch (const UsageError& error) {
+    if (!spec.given) throw;  // all rows share it
+    return {make_case(request, setting, spec, devices), title(spec), std::nullopt, error.what()};
+  }
 }
 
 // A request for each recomputation, those that were named twice once.
@@ -131,8 +142,7 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
     in_parallel(found.size(), at_a_time, [&](std::size_t i) {
       const int devices = setting.device_counts[i / cuts / schedules.size()];
       const ScheduleSpec& spec = schedules[i / cuts % schedules.size()];
-      Row row =
-          row_of(searched_case(requests[i % cuts], setting, spec, devices), spec, keep, budget);
+      Row row = searched_row(requests[i % cuts], setting, spec, devices, keep, budget);
       const std::lock_guard<std::mutex> held(access);
       if (!shared) shared = row.asked;
       row.asked.share_with(*shared);

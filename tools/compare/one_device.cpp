@@ -64,7 +64,7 @@ const Row* fastest_of(const std::vector<Row>& rows, Synchrony synchrony) {
 
 std::string one_device_advice(const SettingRequest& request, const Setting& setting,
                               const std::vector<Row>& rows) {
-  if (setting.program || !request.degrees.plain()) return "";
+  if (!request.degrees.plain()) return "";
   const Cluster* const widest = widest_of(rows);
   if (widest == nullptr) return "";
   const auto speedup = [&](const Row& row) { return speedup_over(*widest, row); };

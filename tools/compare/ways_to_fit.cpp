@@ -97,7 +97,7 @@ class Wording {
       differ.push_back("--partition " + changed.candidate.partition);
     }
     if (offloads(from) && !offloads(changed.candidate)) differ.emplace_back("--offload none");
-    std::string schedule = spelled(changed.candidate.spec);
+    std::string schedule = title(changed.candidate.spec);
     if (differ.empty()) return schedule;
     return fmt::format("{} with {}", schedule, fmt::join(differ, " "));
   }
@@ -240,7 +240,6 @@ std::string WayToFit::figures(const Candidate& from) const {
 WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting,
                       const std::vector<Row>& rows, int workers) {
   WaysToFit ways;
-  if (setting.program) return ways;
   for (const Row& row : rows) {
     if (row.outcome && row.outcome->fit != Fit::no) return ways;
   }

@@ -117,11 +117,15 @@ const ProgramFormat* format_of(std::string_view beginning) {
 
 }  // namespace
 
+ReadProgram parse_program_text(const std::string& text, TextPlaces* places) {
+  const ProgramFormat* const format = format_of(text);
+  return (format == nullptr ? program_table[0] : *format).read(text, places);
+}
+
 Program read_program(const std::string& path, bool quiet, TextPlaces* places) {
   const std::string text = read_text(path);
   try {
-    const ProgramFormat* const format = format_of(text);
-    ReadProgram read = (format == nullptr ? program_table[0] : *format).read(text, places);
+    ReadProgram read = parse_program_text(text, places);
     // Standard error may be closed or full: then the notes are lost.
     for (const std::string& note : read.notes) {
       if (!quiet)

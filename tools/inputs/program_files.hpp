@@ -21,6 +21,9 @@ Program read_program(const std::string& path, bool quiet, TextPlaces* places = n
 /// The same, and validate(): every error names the file.
 Program read_valid_program(const std::string& path, bool quiet);
 
+/// What read_program() reads, of a text in any format. Its errors name no file.
+ReadProgram parse_program_text(const std::string& text, TextPlaces* places = nullptr);
+
 /// Removes messages, copies and updates: what is left is as a scheduler writes it.
 void keep_compute(Program& program);
 

@@ -23,6 +23,7 @@
 #include "sim/base/numbers.hpp"
 #include "sim/checked.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/inputs/given_programs.hpp"
 #include "tools/inputs/lengths.hpp"
 #include "tools/inputs/priced_slices.hpp"
 #include "tools/inputs/program_files.hpp"
@@ -77,23 +78,6 @@ std::string on_replicas(const Setting& setting, const Degrees& degrees, bool one
   }
   return fmt::format("the {} data-parallel replicas differ in {}: all are simulated", degrees.data,
                      share_unequally ? "what they share links with" : "a device or a route");
-}
-
-// A program fixes the number of devices and all that a schedule would be asked for.
-std::vector<int> devices_of_program(const SettingRequest& request) {
-  if (request.microbatches > 0 || request.steps > 0 || request.weights) {
-    throw UsageError(
-        "--program already says its micro-batches, steps and weights; leave out --microbatches, "
-        "--steps and --weights, or change the program text");
-  }
-  std::vector<int> have{static_cast<int>(request.program->devices.size())};
-  const std::vector<int>& asked = request.devices;
-  if (!asked.empty() && asked != have) {
-    throw UsageError(fmt::format("the program is for {} devices; leave out --devices {}{}",
-                                 have.front(), asked.front(),
-                                 asked.size() > 1 ? fmt::format("..{}", asked.back()) : ""));
-  }
-  return have;
 }
 
 // The rates that follow from the kinds of devices, and what if some were slower.
@@ -206,21 +190,18 @@ void check_all_used(const ClusterChoice& choice, const Degrees& degrees, int dev
       have - devices, devices));
 }
 
-// With degrees and no --devices, --pp says how many there are; else all devices of the cluster are
-// taken.
+// With degrees and no --devices, --pp or a program says how many there are; else all devices of the
+// cluster are taken.
 void count_by_degrees(const SettingRequest& request, Setting& setting) {
   if (request.degrees.plain()) return;
+  if (!request.devices.empty()) return;
   Degrees degrees = request.degrees;
-  if (setting.program) {
-    const int pipeline = static_cast<int>(setting.program->devices.size());
-    if (degrees.pipeline > 0 && degrees.pipeline != pipeline) {
-      throw UsageError(fmt::format("the program is for {} devices, and --pp is {}; leave out --pp",
-                                   pipeline, degrees.pipeline));
-    }
-    degrees.pipeline = pipeline;
+  const int given = degrees.pipeline > 0 ? 0 : given_devices(request.schedules);
+  if (given > 0) {
+    degrees.pipeline = given;
     check_product(degrees);
-    setting.device_counts = {degrees.width() * pipeline};
-  } else if (request.devices.empty() && degrees.pipeline > 0) {
+    setting.device_counts = {degrees.width() * given};
+  } else if (degrees.pipeline > 0) {
     const int devices = degrees.width() * degrees.pipeline;
     if (request.whole_cluster && !request.cluster.cluster.empty()) {
       check_all_used(setting.cluster, degrees, devices);
@@ -475,6 +456,13 @@ void take_lengths(const SettingRequest& request, const Setting& setting, Case& a
   }
 }
 
+// What is asked for as the program says it anyway.
+void leave_to_program(Case& asked) {
+  if (!asked.spec.given) return;
+  if (asked.steps == asked.program->steps) asked.steps = 0;
+  if (asked.weights == asked.program->settings.weights) asked.weights.reset();
+}
+
 // They are those of the most devices that are asked about.
 void add_notes_on_placement(const SettingRequest& request, Setting& setting) {
   if (!setting.cluster.fixed || request.degrees_are_searched) return;
@@ -526,14 +514,13 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   if (!no_effect.empty()) setting.notes.push_back(std::move(no_effect));
   check_sharding(setting.model, request.degrees);
   check_precision(request.degrees.precision, setting);
-  setting.program = request.program;
   setting.orders_searched = request.device_order == DeviceOrdering::search;
   setting.all_asked = request.all_pipelines;
   setting.replicas_vary = request.replicas_vary;
-  if (request.program) {
-    setting.device_counts = devices_of_program(request);
-  } else if (!request.devices.empty()) {
+  if (!request.devices.empty()) {
     setting.device_counts = request.devices;
+  } else if (const int given = given_devices(request.schedules); given > 0) {
+    setting.device_counts = {given};
   } else if (setting.cluster.fixed) {
     setting.device_counts = {static_cast<int>(setting.cluster.fixed->devices.size())};
   } else {
@@ -579,16 +566,19 @@ Case make_case(const SettingRequest& request, const Setting& setting, const Sche
   }
   asked.sharing = request.sharing.value_or(request.degrees.plain() ? Sharing::fifo : Sharing::fair);
   asked.spec = spec;
-  asked.program = setting.program;
+  if (spec.given) asked.program = spec.given->program;
   asked.partition = partition_text(request.partition);
   asked.weights = request.weights;
   asked.messages = request.messages;
   asked.recomputation = request.recomputation;
   asked.offloading = request.offloading;
-  asked.microbatches = request.microbatches > 0 ? request.microbatches : 4 * devices;
+  asked.microbatches =
+      request.microbatches > 0 ? request.microbatches : given_microbatches(request.schedules);
+  if (asked.microbatches == 0) asked.microbatches = 4 * devices;
   asked.steps = request.steps;
   price_slice(request, setting, asked);
   take_lengths(request, setting, asked);
+  leave_to_program(asked);
   return asked;
 }
 

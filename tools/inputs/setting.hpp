@@ -13,7 +13,6 @@
 #include "sim/cluster.hpp"
 #include "sim/degrees.hpp"
 #include "sim/model.hpp"
-#include "sim/program.hpp"
 #include "tools/inputs/device_rates.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/layer_groups.hpp"
@@ -27,14 +26,16 @@ struct LayerKernelTimes;  // cost_models/transformers/kernel_times.hpp
 
 /// A question as plain values. Traces, clusters and cuts may be files; nothing has been opened yet.
 struct SettingRequest {
-  std::string trace;                   // as open_trace() takes it
-  int microbatch_size = 0;             // samples; 0: as in the trace
-  std::string lengths{};               // of sequences, as lengths_of() takes them; empty: alike
-  int profile_batch = 0;               // samples in a minibatch of a PipeDream profile
-  ClusterRequest cluster;              // `priced_for` is ignored: the trace says it
-  std::vector<int> devices;            // one count, or a sweep; empty: all of the cluster, or 4
-  bool whole_cluster = false;          // refuse degrees that leave devices of a named cluster out
-  std::optional<Program> program;      // runs instead of a schedule
+  std::string trace;           // as open_trace() takes it
+  int microbatch_size = 0;     // samples; 0: as in the trace
+  std::string lengths{};       // of sequences, as lengths_of() takes them; empty: alike
+  int profile_batch = 0;       // samples in a minibatch of a PipeDream profile
+  ClusterRequest cluster;      // `priced_for` is ignored: the trace says it
+  std::vector<int> devices;    // one count, or a sweep; empty: all of the cluster, or 4
+  bool whole_cluster = false;  // refuse degrees that leave devices of a named cluster out
+  /// Named, or programs, which say their devices and micro-batches; empty: the default of the
+  /// question.
+  std::vector<ScheduleSpec> schedules{};
   std::string partition = "balanced";  // as partition_text() takes it, or "simulated"
   /// Several cuts, for a comparison to show side by side; `partition` is the first of them. Empty:
   /// that one.
@@ -46,7 +47,7 @@ struct SettingRequest {
   /// that one.
   std::vector<Recomputation> recomputations{};
   Offloading offloading;              // default: as the schedule does
-  int microbatches = 0;               // per step; 0: four for each device
+  int microbatches = 0;               // per step; 0: as programs say, or four for each device
   int steps = 0;                      // 0: one, or enough to run steadily
   Degrees degrees{};                  // beside the pipeline; none by default
   bool degrees_are_searched = false;  // for each candidate of a plan, so that `degrees` say nothing
@@ -75,7 +76,6 @@ struct Setting {
   Model model;
   ClusterChoice cluster;
   std::vector<int> device_counts;  // one, or a sweep; of all devices, with degrees
-  std::optional<Program> program;
   /// With degrees, the ranks of each of the device counts.
   std::map<int, std::shared_ptr<RankedCluster>> ranked;
   std::vector<std::string> notes{};  // on rates of devices, and on what if

@@ -56,19 +56,20 @@ constexpr std::array rows{
                .group = Group::schedule,
                .common = true,
                .of = Of::schedule,
-               .help = "NAME[:knob=value,…]; default: 1f1b",
+               .help = "NAME[:knob=value,…], or a program, FILE.slp; default: 1f1b",
                .searched = true},
     SettingRow{.key = "schedules",
                .group = Group::schedule,
                .form = Form::texts,
                .of = Of::schedule,
-               .help = "several to compare, or all"},
+               .help = "several to compare, programs' files and texts among them, or all"},
     SettingRow{
         .key = "program",
         .group = Group::schedule,
         .common = true,
         .of = Of::schedule,
-        .help = "run this program instead of a schedule: our own text or PyTorch's schedule CSV"},
+        .help =
+            "run this program instead of a schedule, whatever its file is called: our own text or PyTorch's schedule CSV"},
     SettingRow{
         .key = "devices",
         .group = Group::cluster,

@@ -76,7 +76,7 @@ SettingRequest request_of(const SettingRequest& base, const Candidate& candidate
   request.recomputation = candidate.recomputation;
   request.offloading = candidate.offloading;
   request.partition = candidate.partition;
-  request.program.reset();
+  request.schedules.clear();
   return request;
 }
 

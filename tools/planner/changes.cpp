@@ -360,8 +360,7 @@ std::string_view name(ChangeKind kind) {
 }
 
 bool same(const Candidate& a, const Candidate& b) {
-  return a.shape == b.shape && a.spec.scheduler == b.spec.scheduler &&
-         a.spec.knobs == b.spec.knobs && a.recomputation == b.recomputation &&
+  return a.shape == b.shape && a.spec == b.spec && a.recomputation == b.recomputation &&
          a.offloading == b.offloading && a.partition == b.partition;
 }
 

@@ -9,6 +9,7 @@
 #include "sim/base/names.hpp"
 #include "sim/base/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/inputs/given_programs.hpp"
 #include "tools/inputs/settings.hpp"
 #include "tools/planner/planner.hpp"
 
@@ -64,10 +65,7 @@ void set_zero(PlanSpace& space, const std::string& key, const Texts& texts) {
 }
 
 void set_schedules(PlanSpace& space, const std::string&, const Texts& texts) {
-  space.schedules.clear();
-  for (const std::string& text : texts) {
-    for (ScheduleSpec& spec : parse_schedules(text)) space.schedules.push_back(std::move(spec));
-  }
+  space.schedules = read_schedules(texts, /*quiet=*/true);
 }
 
 void set_recomputation(PlanSpace& space, const std::string& key, const Texts& texts) {

@@ -58,7 +58,7 @@ Grounds::Grounds(Evaluator& evaluator) : evaluator_(evaluator) {
   SettingRequest request = evaluator.base();
   if (!request.slow.empty() || request.all_pipelines) return;
   request.degrees = Degrees{};
-  request.program.reset();
+  request.schedules.clear();
   request.partition = SettingRequest{}.partition;
   const Setting setting = read_setting(request);
   const auto most = std::max_element(setting.device_counts.begin(), setting.device_counts.end());

@@ -74,7 +74,7 @@ std::string PlanGroups::note() const {
 PlanGroups groups_for(const PlanRequest& request) {
   SettingRequest base = request.setting;
   base.degrees = Degrees{};
-  base.program.reset();
+  base.schedules.clear();
   base.partition = SettingRequest{}.partition;
   PlanGroups in;
   int devices = 0;

@@ -69,6 +69,21 @@ std::string half_network_note(const std::vector<PlanPoint>& front) {
       best - front.data() + 1, print(*best->half_network), print(*front.front().half_network));
 }
 
+// Programs alone say how many ranks a pipeline has.
+void take_pipelines(PlanSpace& space) {
+  const std::vector<ScheduleSpec>& schedules = space.schedules;
+  const bool all_given =
+      std::all_of(schedules.begin(), schedules.end(),
+                  [](const ScheduleSpec& spec) { return spec.given != nullptr; });
+  if (schedules.empty() || !all_given || !space.pipeline.empty()) return;
+  for (const ScheduleSpec& spec : schedules) {
+    const auto ranks = static_cast<int>(spec.given->program.devices.size());
+    if (std::count(space.pipeline.begin(), space.pipeline.end(), ranks) == 0) {
+      space.pipeline.push_back(ranks);
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view name(Objective objective) {
@@ -89,6 +104,7 @@ Plan plan(const PlanRequest& asked) {
   PlanRequest request = asked;
   // The flags of candidates then say how many devices they take.
   if (!request.space.devices.empty()) request.setting.devices = request.space.devices;
+  take_pipelines(request.space);
   const PlanGroups in = groups_for(request);
   const PlanRequest whole = request;
   if (in.groups > 0) request.setting.groups = std::make_shared<GroupedModels>(in.groups);

@@ -108,9 +108,7 @@ std::vector<Candidate> Search::lighter(const FrontPoint& point) const {
   if (set == sets_.end()) return near;
   for (const Shape& shape : shapes) {
     for (const Family& family : set->second.families) {
-      if (family.spec.scheduler != here.spec.scheduler || family.spec.knobs != here.spec.knobs) {
-        continue;
-      }
+      if (family.spec != here.spec) continue;
       Candidate& other = near.emplace_back(here);
       other.shape = shape;
       other.recomputation = family.recomputation;

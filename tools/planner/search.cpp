@@ -174,7 +174,8 @@ void Search::add_set(const Shape& shape) {
   const bool cuts = has_kernels(request_.setting.trace);
   for (Family& family : families_of(request_.space, *model, pipeline, cuts)) {
     const int stages = stages_of(family.spec, pipeline);
-    if (family.spec.scheduler->place != nullptr && (stages == 0 || stages > set.layers)) {
+    const bool placed = family.spec.scheduler->place != nullptr;
+    if (!suits(family.spec, pipeline) || (placed && (stages == 0 || stages > set.layers))) {
       ++set.refused;
       continue;
     }
@@ -267,7 +268,9 @@ std::vector<Candidate> Search::candidates_of(const Node& node) const {
   const Family& family = nth(set.families, node.family);
   const int stages = nth(set.stages, node.family);
   std::vector<std::string> cuts = set.cuts;
-  if (stages == 0) {
+  if (family.spec.given) {
+    if (request_.space.partitions.empty()) cuts = {"balanced"};
+  } else if (stages == 0) {
     cuts = {"balanced"};
   } else if (all_cuts_) {
     for (std::string& cut : stageline::all_cuts(set.layers, stages)) {

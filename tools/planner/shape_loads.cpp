@@ -9,6 +9,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/rates.hpp"
+#include "tools/planner/space.hpp"
 
 namespace stageline {
 namespace {
@@ -178,8 +179,12 @@ ShapeLoads::Family ShapeLoads::family_of(const ScheduleSpec& spec,
   if (const auto overlap = spec.knobs.find("overlap"); overlap != spec.knobs.end()) {
     family.traits.pairs = family.traits.pairs || overlap->second != "none";
   }
+  if (spec.given) {  // it may do anything
+    family.partly_rebuilt = true;
+    family.any_chunks = cuts_sequences(spec);
+  }
   family.hides = hides_transfers(family.traits);
-  if (scheduler.assign != nullptr || !family.flushed) {
+  if (scheduler.place == nullptr || !family.flushed) {
     family.stages = 1;
     family.most_replicas = devices_;
     family.apart = true;

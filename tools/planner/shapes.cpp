@@ -48,7 +48,7 @@ SettingRequest without_shape(const SettingRequest& base) {
   request.degrees = Degrees{};
   request.degrees.order = base.degrees.order;
   request.whole_cluster = false;  // which is asked of a shape
-  request.program.reset();
+  request.schedules.clear();
   request.recomputation = {};
   request.offloading = {};
   request.partition = SettingRequest{}.partition;

@@ -95,7 +95,14 @@ bool recomputes_itself(const ScheduleSpec& spec) {
 
 }  // namespace
 
-bool cuts_sequences(const ScheduleSpec& spec) { return spec.knobs.count("sequence_chunks") > 0; }
+bool cuts_sequences(const ScheduleSpec& spec) {
+  if (spec.given) return spec.given->program.settings.sequence_chunks > 1;
+  return spec.knobs.count("sequence_chunks") > 0;
+}
+
+bool suits(const ScheduleSpec& spec, int pipeline) {
+  return !spec.given || spec.given->program.devices.size() == as_size(pipeline);
+}
 
 int stages_of(const ScheduleSpec& spec, int devices) {
   if (spec.scheduler->place == nullptr) return 0;

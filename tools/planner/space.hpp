@@ -34,6 +34,9 @@ inline constexpr std::int64_t least_slice_tokens = 1024;
 /// named.
 bool cuts_sequences(const ScheduleSpec& spec);
 
+/// Whether the schedule runs on so many ranks: a program runs on those that it says.
+bool suits(const ScheduleSpec& spec, int pipeline);
+
 /// The knobs of a schedule one step further, each way.
 std::vector<ScheduleSpec> neighbours_of(const ScheduleSpec& spec);
 

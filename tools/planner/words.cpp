@@ -75,7 +75,7 @@ std::string more_or_less(Time than, Time here) {
 
 std::string schedule_words(const Candidate& candidate) {
   const bool alone = candidate.shape.degrees.pipeline == 1;
-  const std::string schedule = spelled(candidate.spec);
+  const std::string schedule = title(candidate.spec);
   return alone && schedule == "1f1b" ? "no pipeline" : schedule;
 }
 

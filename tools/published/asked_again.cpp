@@ -22,7 +22,8 @@ std::vector<QuestionWord> words_of(const Question& question) {
   };
   add("trace", setting.trace);
   add("cluster", setting.cluster.cluster);
-  for (const ScheduleSpec& spec : question.request.schedules) add("schedule", spelled(spec));
+  for (const ScheduleSpec& spec : question.request.setting.schedules)
+    add("schedule", spelled(spec));
   if (setting.partition != SettingRequest{}.partition) add("partition", setting.partition);
   add_number("microbatch_size", setting.microbatch_size, 0);
   add_number("microbatches", setting.microbatches, 0);

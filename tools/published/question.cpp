@@ -465,7 +465,7 @@ class QuestionWriter {
       setting.messages = Messages::batched;
     }
     try {
-      std::vector<ScheduleSpec>& asked = question_.request.schedules;
+      std::vector<ScheduleSpec>& asked = question_.request.setting.schedules;
       asked = parse_schedules(spelled);
       const Scheduler& scheduler = *asked.front().scheduler;
       const auto chunks = std::find_if(scheduler.knobs.begin(), scheduler.knobs.end(),
@@ -493,7 +493,7 @@ class QuestionWriter {
 
   // As ranges of layers: the embedding is layer 0, the head the last one.
   void set_partition(SettingRequest& setting) {
-    const ScheduleSpec& spec = question_.request.schedules.front();
+    const ScheduleSpec& spec = question_.request.setting.schedules.front();
     const std::int64_t printed = std::int64_t{1} * point_.pipeline * point_.chunks;
     if (printed > std::min<std::int64_t>(point_.config.layers + 2, most_stages)) {
       question_.why_not =

@@ -125,6 +125,12 @@ struct Lengths {
 };
 
 void check_schedule(const Case& asked) {
+  if (asked.program) {
+    throw UsageError(fmt::format(
+        "hybrid training makes streams of any length, and {} is a program of one; take a schedule by "
+        "its name",
+        title(asked.spec)));
+  }
   const bool flush = asked.weights && *asked.weights == WeightRule::flush;
   if (asked.spec.scheduler->synchrony == Synchrony::asynchronous && !flush) return;
   std::string others;

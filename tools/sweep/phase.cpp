@@ -15,6 +15,7 @@
 #include "sim/base/index.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
+#include "tools/inputs/given_programs.hpp"
 #include "tools/sweep/folder.hpp"
 
 namespace stageline {
@@ -292,6 +293,17 @@ std::vector<std::string> synchronous_schedules() {
   return names;
 }
 
+// A program is called as it says, and its file said where it is named.
+std::vector<std::string> titles_of(const std::vector<std::string>& schedules) {
+  const std::vector<ScheduleSpec> read = read_schedules(schedules, /*quiet=*/true);
+  if (read.size() != schedules.size()) return schedules;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    names.push_back(read[i].given ? title(read[i]) : schedules[i]);
+  }
+  return names;
+}
+
 // What the map is of, and what is fixed, a line each.
 void entitle(PhaseChart& chart, const std::vector<SettingWord>& fixed) {
   for (const SettingWord& word : fixed) {
@@ -343,7 +355,7 @@ PhaseMap phase_map(PhaseRequest request) {
   chart.y = map.request.y.name;
   chart.xs = values_of(map.request.x);
   chart.ys = values_of(map.request.y);
-  chart.names = map.request.schedules;
+  chart.names = titles_of(map.request.schedules);
   chart.cells.assign(chart.ys.size(), std::vector<PhaseCell>(chart.xs.size()));
   Refinement(spec, map).run();
   for (const std::vector<PhaseCell>& row : chart.cells) {

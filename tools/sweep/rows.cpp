@@ -12,6 +12,7 @@
 #include "tools/base/csv_cell.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/compare/trial.hpp"
+#include "tools/inputs/given_programs.hpp"
 #include "tools/inputs/setting_alike.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
 #include "tools/report/figure_table.hpp"
@@ -80,7 +81,10 @@ struct SweepRunner::Kept {
 
   std::shared_ptr<const Setting> setting(const std::vector<SettingWord>& words,
                                          const SettingRequest& request) {
-    return settings.get(key_of(words, decides_setting), [&] {
+    // A program says how many devices there are.
+    const std::string key = fmt::format("{}devices of a program={}", key_of(words, decides_setting),
+                                        given_devices(request.schedules));
+    return settings.get(key, [&] {
       std::optional<Setting> first;
       const std::shared_ptr<const Model> model = models.get(key_of(words, decides_model), [&] {
         first = read_setting(request);
@@ -93,7 +97,7 @@ struct SweepRunner::Kept {
   Case case_of(const std::vector<SettingWord>& words, const SweepQuestion& question) {
     const SettingRequest& request = question.request.setting;
     const std::shared_ptr<const Setting> opened = setting(words, request);
-    return searched_case(request, *opened, question.request.schedules.front(),
+    return searched_case(request, *opened, question.request.setting.schedules.front(),
                          opened->device_counts.front());
   }
 
@@ -106,8 +110,8 @@ struct SweepRunner::Kept {
     } catch (const UsageError& error) {
       refuse(rows, error.what());
     } catch (const ProgramError& error) {
-      refuse(rows,
-             fmt::format("{}: {}", spelled(question.request.schedules.front()), error.what()));
+      refuse(rows, fmt::format("{}: {}", title(question.request.setting.schedules.front()),
+                               error.what()));
     } catch (const Deadlock& error) {
       refuse(rows, error.what());
     } catch (const TraceError& error) {

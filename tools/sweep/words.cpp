@@ -132,9 +132,10 @@ SweepQuestion question_of(const std::vector<SettingWord>& words) {
     }
   }
   question.request = parse_request(root);
-  if (question.request.schedules.empty()) question.request.schedules = {default_schedule()};
+  std::vector<ScheduleSpec>& schedules = question.request.setting.schedules;
+  if (schedules.empty()) schedules = {default_schedule()};
   question.request.setting.replicas_vary = !open_perturbation(question.perturbation).none();
-  if (question.request.schedules.size() > 1) {
+  if (schedules.size() > 1) {
     throw UsageError(
         "a scenario of a sweep has one schedule; several of them are an axis: --axis schedule=…");
   }

@@ -19,8 +19,8 @@ using test::with;
 namespace {
 
 std::string schedule_of(const Question& question) {
-  REQUIRE(question.request.schedules.size() == 1);
-  return spelled(question.request.schedules.front());
+  REQUIRE(question.request.setting.schedules.size() == 1);
+  return spelled(question.request.setting.schedules.front());
 }
 
 bool assumes(const Question& question, std::string_view words) {

@@ -81,7 +81,7 @@ Comparison compared(const std::string& trace, const std::string& schedules) {
   question.setting.cluster.cluster = "h100x8";
   question.setting.microbatches = 16;
   question.setting.degrees.pipeline = 8;
-  question.schedules = parse_schedules(schedules);
+  question.setting.schedules = parse_schedules(schedules);
   return answer(question);
 }
 

@@ -255,8 +255,7 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   CommonFlags common = flags.common;
   common.at("devices").text.clear();  // these are accelerators, not a number
   const auto devices = static_cast<int>(accelerators.size());
-  PredictionQuestion question{
-      {request_of(common), {one_schedule(common)}}, devices, flags.replicas, flags.imitate};
+  PredictionQuestion question{{request_of_one(common)}, devices, flags.replicas, flags.imitate};
   question.setting.devices = {std::max(devices / flags.replicas, 1)};
   PredictionAnswer prediction = answer(question);
   const Setting& setting = prediction.setting;

@@ -104,7 +104,7 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   check_recipe(flags.recipe);
   const std::vector<const Correction*> corrections =
       corrections_of(flags, common.at("weights").text);
-  const SettingQuestion question{request_of(common), {one_schedule(common)}};
+  const SettingQuestion question{request_of_one(common)};
   const bool fewest = question.setting.devices.empty() && !common.given("cluster");
   const OpenedCase opened = fewest ? opened_on_fewest(question) : opened_case(question);
   const Setting& setting = opened.setting;

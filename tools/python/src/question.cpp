@@ -51,16 +51,18 @@ std::shared_ptr<const Request> request_of(const std::string& json,
   auto request = std::make_shared<Request>(parse_request(json));
   if (program) {
     if (program->devices.empty()) throw UsageError("program: it is empty, and has no devices");
-    if (!request->schedules.empty()) {
+    if (!request->setting.schedules.empty()) {
       throw UsageError("a program runs instead of a schedule; leave one of them out");
     }
-    request->setting.program = program;
+    Program named = *program;
+    if (named.schedule.empty()) named.schedule = "program";
+    request->setting.schedules = {given_schedule(std::move(named))};
   }
   return request;
 }
 
 SettingQuestion question_of(const Request& request) {
-  SettingQuestion question{request.setting, request.schedules};
+  SettingQuestion question{request.setting};
   question.check = [&request](const Setting& setting) {
     if (setting.device_counts.size() > 1) {
       throw UsageError("simulate takes one number of devices; compare takes several");
@@ -70,10 +72,10 @@ SettingQuestion question_of(const Request& request) {
           fmt::format("simulate takes one cut, and {} were given; compare takes several",
                       request.setting.partitions.size()));
     }
-    if (request.schedules.size() > 1) {
+    if (request.setting.schedules.size() > 1) {
       throw UsageError(
           fmt::format("simulate takes one schedule, and {} were named; compare takes many",
-                      request.schedules.size()));
+                      request.setting.schedules.size()));
     }
     check_budget(request.budget, setting.model, "tokens");
   };
@@ -200,7 +202,6 @@ std::shared_ptr<Compared> compare_all(const std::string& json, const Progress& p
     const Request& request = *compared->request;
     ComparisonQuestion question;
     question.setting = request.setting;
-    question.schedules = request.schedules;
     question.check = [&request](const Setting& setting) {
       check_budget(request.budget, setting.model, "tokens");
     };

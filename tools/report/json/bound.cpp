@@ -37,7 +37,7 @@ std::string bound_json(const BoundAnswer& answered) {
   if (!answered.bound) return unanswered_json(asked, no_bound);
   const Bound& bound = *answered.bound;
   Json result;
-  result["schedule"] = spelled(asked.spec);
+  result["schedule"] = title(asked.spec);
   result["model"] = setting.model.name;
   result["costs"] = name(setting.model.provenance.origin);
   result["cluster"] = asked.cluster.name;

@@ -446,7 +446,7 @@ Json uncertainty_part(const Uncertainty& row) {
 }  // namespace
 
 std::string unanswered_json(const Case& asked, const std::string& reason) {
-  return unanswered(asked, spelled(asked.spec), reason).text();
+  return unanswered(asked, title(asked.spec), reason).text();
 }
 
 std::string rows_json(const Setting& setting, const std::vector<Row>& rows,

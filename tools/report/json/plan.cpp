@@ -35,7 +35,7 @@ Json point_json(const Model& model, const PlanPoint& point, const PlanView& view
   const Shape& shape = candidate.shape;
   const Verdict& verdict = point.verdict;
   Json object;
-  object["schedule"] = spelled(candidate.spec);
+  object["schedule"] = title(candidate.spec);
   object["partition"] = candidate.partition;
   object["devices"] = point.devices();
   object["degrees"] = degrees_json(shape.degrees);

@@ -20,7 +20,7 @@ Json way_json(const WayToFit& way) {
   result["what"] = way.what;
   result["flags"] = way.flags;
   result["changes"] = kinds_json(changed.changes);
-  result["schedule"] = spelled(changed.candidate.spec);
+  result["schedule"] = title(changed.candidate.spec);
   result["devices"] = changed.candidate.shape.devices();
   put_time(result, "step_time", changed.verdict.step);
   result["cost"] = changed.cost_of_from > 0 ? Json(changed.cost / changed.cost_of_from) : Json();

@@ -28,7 +28,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 std::string point_name(const PlanPoint& point, std::size_t place) {
-  return fmt::format("{} {}", place + 1, spelled(point.candidate.spec));
+  return fmt::format("{} {}", place + 1, title(point.candidate.spec));
 }
 
 PageRow point_row(const Plan& plan, std::size_t place) {

@@ -45,7 +45,7 @@ std::string bounds_table(const Bound& bound, int width) {
 }  // namespace
 
 std::string bound_text(const BoundAnswer& answered, int width, bool quiet) {
-  const std::string schedule = spelled(answered.asked.spec);
+  const std::string schedule = title(answered.asked.spec);
   std::string lines = quiet ? "" : heading(answered.setting, answered.asked) + "\n";
   if (!answered.bound) return wrapped(lines + schedule + ": " + no_bound + "\n", width);
   const Bound& bound = *answered.bound;

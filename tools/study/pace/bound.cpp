@@ -231,16 +231,19 @@ double Bound::distance() const {
 
 std::optional<Bound> bound_of(const Case& asked) {
   if (asked.program) {
-    throw UsageError(
-        "a given program has the length it has; its steady state is that of the "
-        "schedule it came from (--schedule)");
+    validate(*asked.program);  // before any pass relies on it
+    if (!repeats(asked)) {
+      throw UsageError(
+          "a given program of several steps, or without flush, has the length it has; its steady "
+          "state is that of the schedule it came from (--schedule)");
+    }
   }
   check_magnitudes(asked);
   const Layout layout = lay_out(asked);
   const Costs costs = costs_of(asked, layout);
-  const bool synchronous = asked.weights
-                               ? *asked.weights == WeightRule::flush
-                               : asked.spec.scheduler->synchrony == Synchrony::synchronous;
+  const bool flushed = asked.weights ? *asked.weights == WeightRule::flush
+                                     : asked.spec.scheduler->synchrony == Synchrony::synchronous;
+  const bool synchronous = asked.program || flushed;  // what repeats is
   Runs runs(asked, layout, costs, steps_of_a_pace(asked, layout, synchronous));
   Pace pace = pace_of(asked, layout, runs, synchronous, PaceOf::cycle);
   if (!pace.derived) return std::nullopt;

@@ -18,6 +18,7 @@
 #include "sim/rates.hpp"
 #include "sim/sums.hpp"
 #include "sim/varied_costs.hpp"
+#include "tools/study/run/given_program.hpp"
 #include "tools/study/run/overflow_guard.hpp"
 #include "tools/study/run/steps.hpp"
 
@@ -295,6 +296,7 @@ Layout lay_out_one(const Case& asked) {
   Layout layout;
   const int devices = static_cast<int>(asked.cluster.devices.size());
   if (asked.program) {
+    check_given(asked);
     layout.placement = asked.program->placement;
     layout.sequence_chunks = asked.program->settings.sequence_chunks;
     check_chunks(asked, layout.sequence_chunks);
