@@ -13,12 +13,29 @@
 //   1 | 012    aa3bb4cc5dd6ee7ff gg hh
 //   2 |  01  aa2bb3cc4dd5ee6ff7gg hh
 //   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
+//
+// vocabulary=one_barrier and two_barriers give every device a share of the head, whose passes S and
+// T stand between F and B (schedulers/parts/spread_vocabulary.hpp). F of micro-batch 0 is drawn as
+// 0 and B as aa; S as 0a and T as A with one barrier, as 0 and a with two.
+//
+// figure: devices 4, microbatches 6, F 1, I 1, W 1, vocabulary one_barrier
+//   0 |012 0a3 1bA4  2c  aaB53dbbC4e ccD5f ddE eeFff
+//   1 | 01 0a2 1b3A  2caa4B3dbb5C4eccD 5fddE eeFff
+//   2 |  0 0a1 1b2Aaa2c3Bbb3d4Ccc4e5Ddd5fE eeFff
+//   3 |   00a 11baaA22cbbB33dccC44eddD55feeEffF
+//
+// figure: devices 3, F 1/1/1/1/1/1/0, I 1/1/1/0, W 1/1/1/1/1/1/0, vocabulary two_barriers
+//   0 |01 02 1a3 2b4  3caa54dbb65ecc76fdd 7geehff gg hh
+//   1 | 0 01 1a2 2b3aa3c4bb4d5cc5e6dd6f7ee7g ffhgg hh
+//   2 |  00 11a 22aab33bbc44ccd55dde66eef77ffggghhh
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "schedulers/order.hpp"
 #include "schedulers/parts/expert_overlap.hpp"
+#include "schedulers/parts/spread_vocabulary.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
 
@@ -29,6 +46,7 @@ constexpr Knob knobs[] = {
     {"recompute", "never|always", "never",
      "run the forward again before each backward, and keep only each stage's input"},
     expert_overlap_knob,
+    vocabulary_knob,
 };
 
 // Megatron-Core pairs forwards and backwards on one device or with interleaved stages
@@ -40,12 +58,23 @@ Placement place(int devices, const Knobs& knobs) {
         "there are {} devices; take interleaved_1f1b:overlap=experts",
         devices));
   }
-  return straight_placement(devices);
+  const VocabularyBarriers barriers = vocabulary_barriers(knobs);
+  if (barriers == VocabularyBarriers::whole) return straight_placement(devices);
+  if (overlaps_experts(knobs)) {
+    throw UsageError(fmt::format(
+        "1f1b: overlap=experts pairs forwards with backwards, and vocabulary={} orders them around "
+        "passes of the head; leave out one of the two",
+        knobs.at("vocabulary")));
+  }
+  return spread_placement(devices, barriers);
 }
 
 Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "1f1b", WeightRule::flush);
   const bool recompute = problem.knobs.at("recompute") == "always";
+  if (vocabulary_barriers(problem.knobs) != VocabularyBarriers::whole) {
+    return spread_order(problem, std::move(program), recompute);
+  }
   const bool pairs = overlaps_experts(problem.knobs);
   const int m = program.microbatches;
   for (int s = 0; s < program.stages(); ++s) {

@@ -4,6 +4,7 @@
 #include <random>
 #include <string>
 
+#include "schedulers/parts/spread_vocabulary.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
 #include "sim/engine.hpp"
@@ -13,6 +14,18 @@
 namespace stageline::test {
 
 inline ScheduleSpec spec(const std::string& text) { return parse_schedules(text).at(0); }
+
+/// The edges of a schedule's stages, where it has no chain of them: with activations and gradients
+/// of so many bytes.
+inline void connect_shares(const ScheduleSpec& spec, int devices, Costs& costs, Bytes activation,
+                           Bytes gradient) {
+  const VocabularyBarriers barriers = vocabulary_barriers(spec.knobs);
+  if (barriers == VocabularyBarriers::whole) return;
+  costs.edges.clear();
+  for (const StageEdge edge : spread_edges(devices, barriers)) {
+    costs.edges.push_back({edge, activation, gradient});
+  }
+}
 
 /// How many stages to make costs for; of a scheduler that assigns them itself, some more than there
 /// are devices.

@@ -107,6 +107,7 @@ std::string draw(Drawn drawn) {
     stage.weight_grad = by_stage(weight_grad, stages)[at];
     stage.backward = stage.input_grad + stage.weight_grad;
   }
+  test::connect_shares(spec, devices, costs, Bytes{}, Bytes{});
   const Problem problem = test::problem_for(spec, devices, costs, microbatches, steps);
   const test::Ran ran = test::run_program(spec.scheduler->schedule(problem), costs);
   return figure(ran.timeline, {Time{1}, 0, false});

@@ -225,7 +225,7 @@ constexpr Law laws[] = {
     {"more bandwidth never hurts", bandwidth_never_hurts},
 };
 
-enum class Shape { chain, branches };
+enum class Shape { chain, branches, shares };
 
 // How many programs of each scheduler have been through all laws.
 using Held = std::map<std::string, int>;
@@ -238,6 +238,9 @@ void check_laws(const ScheduleSpec& spec, int devices, int microbatches, int ste
     const int stages = test::stages_for(spec, devices);
     costs = test::random_costs(random, stages, devices, transfer);
     if (shape == Shape::branches) test::branch(random, costs);
+    if (shape == Shape::shares) {
+      test::connect_shares(spec, devices, costs, Bytes{3}, Bytes{transfer ? 5 : 0});
+    }
     program =
         spec.scheduler->schedule(test::problem_for(spec, devices, costs, microbatches, steps));
   } catch (const UsageError&) {
@@ -303,6 +306,22 @@ TEST_CASE("the laws hold on stage graphs with branches and skips") {
     }
   }
   check_held(held);
+}
+
+TEST_CASE("the laws hold where every device has a share of the vocabulary") {
+  std::mt19937 random(105);
+  Held held;
+  for (int devices = 1; devices <= 6; ++devices) {
+    for (const ScheduleSpec& spec : test::all_specs(devices)) {
+      if (vocabulary_barriers(spec.knobs) == VocabularyBarriers::whole) continue;
+      for (int microbatches = 1; microbatches <= 9; microbatches += 2) {
+        for (const bool transfer : {false, true}) {
+          check_laws(spec, devices, microbatches, 2, random, transfer, Shape::shares, held);
+        }
+      }
+    }
+  }
+  CHECK(held["1f1b"] == 6 * 2 * 2 * 5 * 2);  // devices, values, recompute, sizes, transfer
 }
 
 TEST_CASE("the laws hold where stashes are rebuilt, offloaded or both, by stages at random") {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "schedulers/parts/spread_vocabulary.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
@@ -23,7 +24,14 @@ std::string cut_of_flag(const Partition& partition) {
 }
 
 Case predicted_case(const PredictionQuestion& question, const Setting& setting, int devices) {
-  Case asked = searched_case(question.setting, setting, schedules_of(question).front(), devices);
+  const ScheduleSpec schedule = schedules_of(question).front();
+  if (vocabulary_barriers(schedule.knobs) != VocabularyBarriers::whole) {
+    throw UsageError(fmt::format(
+        "{}: the models that are run here have their head on one device; such a schedule can only "
+        "be simulated",
+        spelled(schedule)));
+  }
+  Case asked = searched_case(question.setting, setting, schedule, devices);
   if (question.imitated) {
     asked.cluster.interference.clear();
     asked.cluster.handover = {};

@@ -13,10 +13,12 @@
 #include "cost_models/network/collectives.hpp"
 #include "cost_models/pricing.hpp"
 #include "cost_models/sharding.hpp"
+#include "cost_models/spread_vocabulary.hpp"
 #include "cost_models/state_bytes.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "cost_models/transformers/language_spelling.hpp"
 #include "cost_models/transformers/product_recipes.hpp"
+#include "schedulers/parts/spread_vocabulary.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/base/names.hpp"
@@ -463,6 +465,18 @@ void leave_to_program(Case& asked) {
   if (asked.weights == asked.program->settings.weights) asked.weights.reset();
 }
 
+// lay_out() cuts what is between both ends of the vocabulary.
+void spread_ends(int devices, Case& asked) {
+  const VocabularyBarriers barriers =
+      asked.program ? VocabularyBarriers::whole : vocabulary_barriers(asked.spec.knobs);
+  if (barriers == VocabularyBarriers::whole) return;
+  const bool loss = barriers == VocabularyBarriers::two;
+  asked.model = spread_vocabulary(asked.model, devices, loss);
+  for (std::shared_ptr<const Model>& kind : asked.kinds) {
+    kind = std::make_shared<const Model>(spread_vocabulary(*kind, devices, loss));
+  }
+}
+
 // They are those of the most devices that are asked about.
 void add_notes_on_placement(const SettingRequest& request, Setting& setting) {
   if (!setting.cluster.fixed || request.degrees_are_searched) return;
@@ -478,7 +492,8 @@ void add_notes_on_placement(const SettingRequest& request, Setting& setting) {
 
 // A language model on several machines is seldom one pipeline of all devices.
 void add_note_on_no_degrees(const SettingRequest& request, Setting& setting) {
-  const bool chosen = !request.degrees.plain() || request.degrees_are_searched || request.program;
+  const bool chosen = !request.degrees.plain() || request.degrees_are_searched ||
+                      given_microbatches(request.schedules) > 0;  // a program says its devices
   if (chosen || setting.model.tokens == 0 || !setting.cluster.fixed) return;
   if (setting.cluster.fixed->hosts.size() < 2 || setting.device_counts.size() > 1) return;
   const int devices = setting.device_counts.front();
@@ -579,6 +594,7 @@ Case make_case(const SettingRequest& request, const Setting& setting, const Sche
   price_slice(request, setting, asked);
   take_lengths(request, setting, asked);
   leave_to_program(asked);
+  spread_ends(devices, asked);
   return asked;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "schedulers/partition/transformer_blocks.hpp"
+#include "schedulers/parts/spread_vocabulary.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
@@ -93,6 +94,15 @@ bool recomputes_itself(const ScheduleSpec& spec) {
   return knob != spec.knobs.end() && knob->second != "never";
 }
 
+// The bounds of a search are those of models with whole ends.
+void check_vocabulary(const ScheduleSpec& spec) {
+  if (vocabulary_barriers(spec.knobs) == VocabularyBarriers::whole) return;
+  throw UsageError(fmt::format(
+      "{}: plans are searched with the vocabulary whole; take vocabulary=whole, or give the "
+      "schedule to `stageline simulate` or `stageline compare`",
+      spelled(spec)));
+}
+
 }  // namespace
 
 bool cuts_sequences(const ScheduleSpec& spec) {
@@ -125,6 +135,7 @@ std::vector<Family> families_of(const PlanSpace& space, const Model& model, int 
   std::vector<Family> families;
   const bool plain_alone = space.plain_alone || space.schedules.empty();
   for (const ScheduleSpec& spec : specs) {
+    check_vocabulary(spec);
     if (plain_alone && pipeline == 1 && spec.scheduler->synchrony == Synchrony::synchronous &&
         spec.scheduler->name != "1f1b") {
       continue;  // one device runs every order in the same time, and holds least under 1F1B

@@ -53,6 +53,27 @@ searches for the round itself (`search/cyclic_order.hpp`), of one micro-batch or
 4 or as many as devices: first gaps modulo a period, the rhythm of list schedules, then single ops elsewhere; in
 loops also the rounds of grouped interleaving. Under tight limits on looped stages, and below `p` stashes, `zb_auto` may still be faster: its orders need not repeat.
 
+A large vocabulary loads the two ends of a pipeline. `1f1b:vocabulary=one_barrier` and `two_barriers` give every device
+a share of embedding and head ([`parts/spread_vocabulary.hpp`](parts/spread_vocabulary.hpp), Yeung et al. 2024, arXiv
+2411.05288: algorithms 2 and 1), at one and two stashes more than 1F1B's p. Below: 8 A100, 32 blocks of width 3072, 128
+micro-batches of a sequence, ours and in brackets as the paper's artifact measured it (sail-sg/VocabularyParallelism,
+`artifact/README.md`, read 2026-11-30; its `baseline`, `redis`, `vocab-2` and `vocab-1`): how many times as fast as 1F1B
+with 4 blocks a stage (*even*) and with blocks moved off the head (*moved*, here `balanced`), and the peak in GB. The
+paper's shares took 1.07 to 1.43 times an equal part of the head, the more the smaller they were (`exp_one_host.csv`
+there), which is not priced. Its baseline of 2,048 tokens and 256,000 entries is slower and larger in that measurement
+than in `exp_one_host.csv`, where one barrier is 1.97 times as fast.
+
+| tokens | vocabulary | even: GB | one: × even | × moved | GB | two: × even | × moved | GB |
+|---|---|---|---|---|---|---|---|---|
+| 2048 | 32,000 | 15.4 (16.0) | 1.17 (1.11) | 1.17 (1.11) | 15.1 (15.9) | 1.16 (1.12) | 1.16 (1.12) | 15.9 (16.6) |
+| 2048 | 64,000 | 17.0 (17.7) | 1.33 (1.28) | 1.18 (1.07) | 15.5 (16.6) | 1.32 (1.29) | 1.17 (1.07) | 16.3 (17.5) |
+| 2048 | 128,000 | 20.1 (21.0) | 1.63 (1.54) | 1.13 (1.18) | 16.5 (17.6) | 1.62 (1.55) | 1.12 (1.18) | 17.2 (18.4) |
+| 2048 | 256,000 | 26.4 (35.6) | 2.15 (2.96) | 1.37 (1.34) | 18.2 (18.9) | 2.13 (2.99) | 1.36 (1.35) | 18.9 (19.4) |
+| 4096 | 32,000 | 21.9 (22.2) | 1.15 (1.10) | 1.15 (1.10) | 22.5 (23.4) | 1.14 (1.11) | 1.14 (1.11) | 24.1 (25.0) |
+| 4096 | 64,000 | 23.5 (24.0) | 1.30 (1.27) | 1.18 (1.08) | 23.0 (23.1) | 1.29 (1.27) | 1.16 (1.08) | 24.6 (24.6) |
+| 4096 | 128,000 | 26.7 (27.2) | 1.57 (1.55) | 1.14 (1.16) | 24.1 (24.6) | 1.56 (1.56) | 1.13 (1.17) | 25.5 (26.1) |
+| 4096 | 256,000 | 33.0 (33.9) | 2.05 (2.05) | 1.26 (1.33) | 26.3 (26.2) | 2.04 (2.07) | 1.25 (1.35) | 27.3 (27.4) |
+
 """
 
 

@@ -137,7 +137,7 @@ std::string simulation_text(const Simulation& found, const SimulationView& view)
   if (found.waterfall && view.full) {
     text += "\n" + device_waterfall_table(*found.waterfall, view.width);
   }
-  const Model& model = found.setting.model;
+  const Model& model = found.asked.model;
   const TableView table{view.width, view.full, model.tokens > 0};
   text += "\n" + device_table(outcome, table) + "\n" + stage_table(outcome, model, table) + "\n";
   const FigureOptions options{Time{}, view.columns, view.colour};

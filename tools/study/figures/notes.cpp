@@ -9,6 +9,7 @@
 
 #include "cost_models/block_offload.hpp"
 #include "cost_models/tied_weights.hpp"
+#include "schedulers/parts/spread_vocabulary.hpp"
 #include "sim/base/numbers.hpp"
 #include "tools/study/figures/reported_memory.hpp"
 #include "tools/study/pace/pace.hpp"
@@ -302,6 +303,17 @@ std::string chunks_note(const Case& asked) {
       slicing_cost(asked, chunks), memory);
 }
 
+// What is not priced where every device has a share of the vocabulary.
+std::string vocabulary_note(const Case& asked) {
+  if (asked.program || vocabulary_barriers(asked.spec.knobs) == VocabularyBarriers::whole)
+    return "";
+  return fmt::format(
+      "{}: a share of the head takes an equal part of its time, a lower bound, since smaller products "
+      "run less efficiently; the embedding's lookups are done beside the share's passes, and the "
+      "all-reduce of their rows, which the paper hides, is not priced",
+      spelled(asked.spec));
+}
+
 std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome) {
   if (!asked.ranked) return {};
   const Partition& partition = outcome.plan.partition;
@@ -388,6 +400,7 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
   if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
   if (const std::string note = pairs_note(outcome); !note.empty()) notes.push_back(note);
   if (const std::string note = chunks_note(asked); !note.empty()) notes.push_back(note);
+  if (std::string note = vocabulary_note(asked); !note.empty()) notes.push_back(std::move(note));
   if (const std::string note = lengths_note(asked); !note.empty()) notes.push_back(note);
   const int data_ranks = outcome.program.settings.data_ranks;
   if (data_ranks > 1 && !asked.ranked) {

@@ -8,9 +8,11 @@
 #include "cost_models/block_offload.hpp"
 #include "cost_models/serial.hpp"
 #include "cost_models/slices.hpp"
+#include "cost_models/spread_vocabulary.hpp"
 #include "cost_models/stage_costs.hpp"
 #include "cost_models/state_bytes.hpp"
 #include "cost_models/tied_weights.hpp"
+#include "schedulers/parts/spread_vocabulary.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/lower/passes.hpp"
@@ -267,6 +269,10 @@ std::string schedule_of(const Case& asked) {
   return asked.program ? asked.program->schedule : spelled(asked.spec);
 }
 
+bool is_spread(const Case& asked) {
+  return !asked.program && vocabulary_barriers(asked.spec.knobs) != VocabularyBarriers::whole;
+}
+
 void check_chunks(const Case& asked, int chunks) {
   if (chunks <= 1) return;
   if (asked.model.sample == "image") {
@@ -289,6 +295,32 @@ void check_chunks(const Case& asked, int chunks) {
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{} cuts sequences: {}", schedule_of(asked), error.what()));
   }
+}
+
+// The pipeline is cut as asked; each share of a vocabulary behind it is a stage, and the loss.
+PartitionPlan cut_before_shares(const Case& asked, const PartitionRequest& request) {
+  const int beside = request.stages - static_cast<int>(request.cluster.devices.size());
+  if (!is_spread(asked) || asked.model.layers.size() <= as_size(beside)) {
+    return partition(asked.partition, request);
+  }
+  Model pipeline = asked.model;
+  pipeline.layers.resize(pipeline.layers.size() - as_size(beside));
+  std::erase_if(pipeline.edges,
+                [&](LayerEdge edge) { return as_size(edge.to) >= pipeline.layers.size(); });
+  const PartitionRequest of_pipeline{pipeline,
+                                     request.cluster,
+                                     request.stages - beside,
+                                     false,
+                                     "",
+                                     {},
+                                     {request.apart.begin(), request.apart.end() - beside},
+                                     {request.placed.begin(), request.placed.end() - beside}};
+  PartitionPlan plan = partition(asked.partition, of_pipeline);
+  for (int i = 0; i < beside; ++i) {
+    plan.partition.stage_of.push_back(plan.partition.stages++);
+    plan.replicas.push_back(1);
+  }
+  return plan;
 }
 
 // The layout of one pipeline.
@@ -344,7 +376,7 @@ Layout lay_out_one(const Case& asked) {
   }
   for (const StagePlace& place : layout.placement.stage) request.apart.push_back(place.apart());
   request.placed = replicas_of(layout.placement);
-  layout.plan = partition(asked.partition, request);
+  layout.plan = cut_before_shares(asked, request);
   const auto& chosen = layout.plan.replicas;
   if (free && std::any_of(chosen.begin(), chosen.end(), [](int r) { return r != 1; })) {
     std::string text;
@@ -479,6 +511,9 @@ Costs costs_of_all(const Case& asked, const Layout& layout, const Model& model) 
                                  asked.recomputation);
   } else {
     costs = has_tied_weights(model) ? summed(held_on(model, cut, placement)) : summed(model);
+  }
+  if (is_spread(asked)) {
+    exchange_in_rings(costs, static_cast<int>(asked.cluster.devices.size()) / asked.pipelines());
   }
   if (asked.offloading.blocks > 0) {
     add_copy_waits(costs, model, cut, placement, asked.cluster, asked.offloading.blocks);
