@@ -218,7 +218,7 @@ std::vector<Program> others(const Problem& problem) {
   return all;
 }
 
-// Of its first step alone.
+// The first step alone.
 Time step_makespan(const Problem& problem, Program program) {
   program.steps = 1;
   for (std::vector<Op>& list : program.ops) {

@@ -159,7 +159,7 @@ double attended_before(double begin, double window, bool chunked) {
   return chunked ? std::fmod(begin, window) : std::min(begin, window);
 }
 
-// Of a slice. Its keys and values stay for those behind it; its backward, which comes behind
+// The keys and values of a slice stay for those behind it; its backward, which comes behind
 // theirs, makes gradients of those before it as well, and adds them to what theirs have made. They
 // wait in the number format of keys and values: thunlp/Seq1F1B (megatron/model/transformer.py,
 // commit 6893466, 2024-12-24) adds them up in what flash-attention returns.
