@@ -3,7 +3,8 @@
 // stage by stage, under a limit of stashes or bytes on each device. Tried, each in the simulator's
 // time, are
 //
-//   ZB-H1, ZB-H2 and 1F1B, where the limit lets them be: so none of them is ever better
+//   ZB-H1, ZB-H2 and 1F1B, and last of all every schedule of this placement whose order is fixed,
+//   where the limit lets them be: so none of them is ever better
 //   the list scheduler's orders: I first, F first or by the critical path; with a device's forwards
 //   ahead of its backwards bounded, or a number of them awaited before its first I (as ZB-H1,
 //   ZB-H2, or as many as fit before a gradient can arrive); W in any gap, in gaps that fit it, or
@@ -11,6 +12,7 @@
 //   where a shorter order is possible, branch and bound over so many states (order_beam.hpp)
 //   of the best of these, other counts, a device at a time, until none helps
 //   of the best three orders, other places for single ops (schedulers/search/order_climb.hpp)
+//   the round of cyclic, and where it is shorter, other places for single ops of it
 //
 // and the one with the shortest device span is kept, then of these the one that ends first. With
 // several stages a device (placement=looped or v), bounds on what each stage has in flight take the
@@ -31,6 +33,7 @@
 //   3 |    0aa1bb2cc3dd4ee5ff6ggA7hhBCDEFGH
 #include "schedulers/zb_auto.hpp"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -118,11 +121,34 @@ void search_looped(OrderSearch& search, const Problem& problem) {
   search.climb();
 }
 
-// One round for every micro-batch. Last, so that what the others find and climb from is not lost.
+// The other schedules of this placement whose order is fixed, so that none of them is ever better.
+void try_named(OrderSearch& search, const Problem& problem) {
+  const auto devices = static_cast<int>(problem.devices.size());
+  for (const char* const name : {"gpipe", "eager_1f1b", "interleaved_1f1b", "looped_bfs",
+                                 "interleaved_zb", "1f1b_v", "hanayo"}) {
+    ScheduleSpec spec = parse_schedules(name).front();
+    const auto chunks = spec.knobs.find("chunks");
+    if (chunks != spec.knobs.end()) {
+      chunks->second = std::to_string(problem.placement.stages() / devices);
+    }
+    try {
+      if (spec.scheduler->place(devices, spec.knobs) != problem.placement) continue;
+      Problem step = problem;
+      step.steps = 1;
+      step.knobs = spec.knobs;
+      search.try_order(spec.scheduler->schedule(step).ops);
+    } catch (const UsageError&) {  // none for these numbers
+    }
+  }
+}
+
+// One round for every micro-batch. Last, so that what the others find and climb from is not lost;
+// where it is shorter, single ops of it elsewhere.
 void try_round(OrderSearch& search, const Problem& problem, const StashLimit& limit) {
-  if (search.value() == search.bound()) return;
   try {
+    const Time before = search.value();
     search.try_order(unrolled(cyclic_order(problem, limit).round, problem.microbatches));
+    if (search.value() < before) search.climb_best();
   } catch (const UsageError&) {  // a round needs more than this limit
   }
 }
@@ -153,7 +179,10 @@ SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
   } else {
     search_looped(search, problem);
   }
-  try_round(search, problem, limit);
+  if (search.value() != search.bound()) {
+    try_named(search, problem);
+    try_round(search, problem, limit);
+  }
   if (stop) {
     search.branch_until(stop);
     search.climb_until(stop);
@@ -218,7 +247,7 @@ std::vector<Program> others(const Problem& problem) {
   return all;
 }
 
-// The first step alone.
+// The makespan of its first step alone.
 Time step_makespan(const Problem& problem, Program program) {
   program.steps = 1;
   for (std::vector<Op>& list : program.ops) {

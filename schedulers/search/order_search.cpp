@@ -284,6 +284,13 @@ void OrderSearch::climb() {
   }
 }
 
+void OrderSearch::climb_best() {
+  if (!found_ || is_proved() || found_->first <= bound_.first || !are_apart(best_)) return;
+  if (!climb_.times(best_)) return;
+  const StepLists better = climb_.climb(best_, tries_of_climb() / 4, bound_.first);
+  if (better != best_) try_order(better);
+}
+
 void OrderSearch::climb_until(const BranchStop& stop) {
   std::uint32_t seed = 2;  // climb() has taken the first
   for (int vain = 0; vain < most_vain_climbs; ++vain, ++seed) {

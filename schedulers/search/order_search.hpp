@@ -56,6 +56,8 @@ class OrderSearch {
 
   /// The best orders op by op.
   void climb();
+  /// The best alone, in a fourth of the tries.
+  void climb_best();
   /// The same with ever other tries, until nothing can be shorter, `stop` says so, or none has
   /// helped for long.
   void climb_until(const BranchStop& stop);

@@ -2,6 +2,7 @@
 // the list scheduler? A span is a device's time from its first start to its
 // last end.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>
@@ -248,6 +249,42 @@ TEST_CASE(
     }
   }
   if (test::thorough) CHECK(compared == 36);
+}
+
+TEST_CASE("zb_auto is never above a schedule of its placement whose order is fixed") {
+  struct Named {
+    const char* name;
+    const char* placement;
+    int chunks;
+  };
+  std::mt19937 random(2);
+  for (int i = 0; i < 24; ++i) {
+    const int p = 2 + static_cast<int>(random() % 3);
+    const int m = p * (1 + static_cast<int>(random() % 3));
+    const std::uint32_t seed = random();
+    if (!test::chosen(random, 6)) continue;
+    for (const Named& one :
+         {Named{"gpipe", "straight", 1}, Named{"eager_1f1b", "straight", 1},
+          Named{"zb_h2", "straight", 1}, Named{"interleaved_1f1b:chunks=3", "looped", 3},
+          Named{"looped_bfs", "looped", 2}, Named{"interleaved_zb", "looped", 2},
+          Named{"interleaved_zb:group=1", "looped", 2}, Named{"1f1b_v", "v", 2},
+          Named{"hanayo", "v", 2}, Named{"cyclic:placement=looped,limit=5", "looped", 2}}) {
+      std::mt19937 costs_of(seed);
+      const Costs costs = without_updates(test::random_costs(costs_of, one.chunks * p, p, false));
+      const Ran other = test::run_schedule(one.name, p, costs, m);
+      for (const char* const goal : {"span", "makespan"}) {
+        const std::string schedule = fmt::format("zb_auto:placement={},chunks={},goal={},limit={}",
+                                                 one.placement, one.chunks, goal, peak(other));
+        CAPTURE(i);
+        CAPTURE(one.name);
+        CAPTURE(schedule);
+        const Ran found = test::run_schedule(schedule, p, costs, m);
+        if (goal == std::string("span")) CHECK(longest_span(found) <= longest_span(other));
+        if (goal == std::string("makespan")) CHECK(makespan(found.times) <= makespan(other.times));
+        CHECK(peak(found) <= peak(other));
+      }
+    }
+  }
 }
 
 }  // namespace

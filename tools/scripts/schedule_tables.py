@@ -43,15 +43,17 @@ order itself: the bound in closed form first, `zb_auto`'s order as the start, th
 (`search/order_states.hpp`, `search/order_beam.hpp`) until one is proved, the time is over or Ctrl-C. Up to 4 devices
 and 8 micro-batches that takes milliseconds, in a V seconds; with 8 devices, 32 micro-batches and measured times a
 gap below one per cent may stay. Where a message takes longer than an op, so that messages wait for each other on
-their link, branch and bound proves nothing, since it keeps no op back to let another's message go first. `zb_auto` runs
-the same search for a bounded number of states, and tries the round of `cyclic`; in loops it also starts from
-grouped interleaving (`interleaved_zb:group=`, groups of every size).
+their link, branch and bound proves nothing, since it keeps no op back to let another's message go first; local search
+goes on until the time is over. `zb_auto` runs the same search for a bounded number of states, and tries the round of
+`cyclic` and the schedules of its placement whose order is fixed; in loops it also starts from grouped interleaving
+(`interleaved_zb:group=`, groups of every size).
 
 How far a rhythm is from the fastest: where the middle of a step repeats one round of F, I and W, `stageline bound`
 names its period, the maximum cycle ratio, and the shortest that any rounds have with as many stashes. `cyclic`
 searches for the round itself (`search/cyclic_order.hpp`), of one micro-batch or, where that is slower than the bound, of 2, 3,
 4 or as many as devices: first gaps modulo a period, the rhythm of list schedules, then single ops elsewhere; in
-loops also the rounds of grouped interleaving. Under tight limits on looped stages, and below `p` stashes, `zb_auto` may still be faster: its orders need not repeat.
+loops also the rounds of grouped interleaving. Under tight limits on looped stages, and below `p` stashes, `zb_auto`
+may still be faster: its orders need not repeat.
 
 A large vocabulary loads the two ends of a pipeline. `1f1b:vocabulary=one_barrier` and `two_barriers` give every device
 a share of embedding and head ([`parts/spread_vocabulary.hpp`](parts/spread_vocabulary.hpp), Yeung et al. 2024, arXiv
