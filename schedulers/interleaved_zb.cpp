@@ -9,9 +9,9 @@
 // A step has floor(m/p) groups of the same size, or one where m < p.
 //
 // With group=, the order is that of grouped interleaving (schedulers/parts/grouped_order.hpp): W is
-// right behind its I, and groups of half as many micro-batches as devices are enough, in which a
-// device holds half as many chunks: p + (v-1)·group where groups have p/2 to p. Steps are a few per
-// cent longer. Smaller groups hold about as much, and suit steps of few micro-batches.
+// right behind its I, and groups of half as many micro-batches as devices are enough. With groups
+// of p/2 to p a device holds p + (v-1)·group chunks: at p/2 half of interleaved 1F1B's, in about
+// its time. Smaller groups hold about as much, and suit steps of few micro-batches.
 //
 // Where a digit comes back on a device, it is the micro-batch's next chunk.
 //
