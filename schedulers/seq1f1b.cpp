@@ -2,9 +2,9 @@
 // into chunks that pass the pipeline one behind the other. Attention looks back, so forwards go
 // from the first chunk to the last and backwards from the last to the first; a device warms up with
 // the chunks of a sequence beside those of 1F1B. Bubbles are as long as a chunk's passes, and
-// stashes are those of chunks. Here chunks are of as many tokens and hold equal bytes; later ones
-// take longer, for they look further back (the paper's computation-wise cut, in which they are
-// shorter, is not there). What a chunk takes: cost_models/README.md.
+// stashes are those of chunks. Chunks of as many tokens hold equal bytes, and later ones take
+// longer, for they look further back; balanced ones (the paper's computation-wise cut) take equal
+// times, and later ones are shorter. What a chunk takes: cost_models/README.md.
 //
 // figure: stages 4, microbatches 3, sequence_chunks 2, F 1, I 1, W 1
 //   0 |01234      bb5aa dd cc ffee
@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "schedulers/order.hpp"
+#include "schedulers/parts/slices_knob.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
 
@@ -25,6 +26,7 @@ namespace {
 
 constexpr Knob knobs[] = {
     {"sequence_chunks", "int", "2", "pieces of a sequence"},
+    slices_knob,
 };
 
 Placement place(int devices, const Knobs&) { return straight_placement(devices); }

@@ -53,7 +53,7 @@ class StageOps {
   Wide data(int place) const {
     return reads_data(place) ? std::min<Wide>(model_.input.count, made(place)) : 0;
   }
-  // What later slices attend to stays in the stash: F keeps it, whatever R makes again.
+  // What later slices of the sequence attend to: F keeps that of the stash, whatever R makes again.
   Wide keys(int place) const { return layer(place).keys_values.count; }
   // In moments: layer `place` runs between the moments `place` and `place + 1`.
 

@@ -24,6 +24,7 @@
 #include "sim/base/names.hpp"
 #include "sim/base/numbers.hpp"
 #include "sim/checked.hpp"
+#include "tools/inputs/case_slices.hpp"
 #include "tools/inputs/degrees.hpp"
 #include "tools/inputs/given_programs.hpp"
 #include "tools/inputs/lengths.hpp"
@@ -379,41 +380,6 @@ std::shared_ptr<PricedLengths> lengths_of_model(const TraceRequest& trace) {
   });
 }
 
-int slices_in(const Case& asked) {
-  if (asked.program) return asked.program->settings.sequence_chunks;
-  const auto knob = asked.spec.knobs.find("sequence_chunks");
-  return knob == asked.spec.knobs.end() ? 1 : parse_number<int>(knob->second).value_or(1);
-}
-
-// Slices are alike where nothing attends to the earlier ones.
-void price_each_slice(const SettingRequest& request, PricedSlices& slices, int count, Case& asked) {
-  const auto of = [&](int slice) {
-    return std::make_shared<const Model>(
-        cut_by_layout(*slices.of({count, slice, 0, 0}), request.partition));
-  };
-  std::shared_ptr<const Model> first = of(0);
-  if (first->layers == of(count - 1)->layers) return;
-  for (int slice = 0; slice < count; ++slice) {
-    asked.kinds.push_back(slice == 0 ? first : of(slice));
-    asked.kind_of.push_back(static_cast<std::uint16_t>(slice));
-  }
-}
-
-// lay_out() refuses those that cannot be.
-void price_slice(const SettingRequest& request, const Setting& setting, Case& asked) {
-  const int slices = slices_in(asked);
-  if (slices <= 1 || !setting.slices || asked.model.sample == "image") return;
-  try {
-    Model slice = cut_by_layout(*setting.slices->of({slices, -1, 0, 0}), request.partition);
-    if (slice.layers.size() != asked.model.layers.size()) return;  // the model is not the trace's
-    asked.slice = std::make_shared<const Model>(std::move(slice));
-    const bool says_costs = asked.program && !asked.program->settings.costs.empty();
-    if (!says_costs) price_each_slice(request, *setting.slices, slices, asked);
-  } catch (const UsageError& error) {
-    asked.slices_refused = error.what();
-  }
-}
-
 // Each distinct length is priced once. Where the trace has no kernels, what a micro-batch takes is
 // in proportion to its tokens.
 void take_lengths(const SettingRequest& request, const Setting& setting, Case& asked) {
@@ -591,7 +557,7 @@ Case make_case(const SettingRequest& request, const Setting& setting, const Sche
       request.microbatches > 0 ? request.microbatches : given_microbatches(request.schedules);
   if (asked.microbatches == 0) asked.microbatches = 4 * devices;
   asked.steps = request.steps;
-  price_slice(request, setting, asked);
+  price_slices(request, setting, asked);
   take_lengths(request, setting, asked);
   leave_to_program(asked);
   spread_ends(devices, asked);

@@ -13,10 +13,6 @@ namespace {
 // What rounding_share may take off a time, as a share of it.
 constexpr double rounding_share = 1e-9;
 
-// The least share of a micro-batch's time that one of so many slices takes: attention of the first
-// one to itself alone has that of 1 / chunks² of the pairs.
-double least_share(int chunks) { return 1.0 / (static_cast<double>(chunks) * chunks); }
-
 Time whole(double picoseconds) {
   const double least = std::floor(picoseconds * (1 - rounding_share));
   return least > 0 ? Time{static_cast<std::int64_t>(std::min(least, 4e18))} : Time{};
@@ -113,7 +109,7 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
   if (family.flushed && !family.any_chunks) {
     const double turns =
         family.traits.under_way > 0 ? std::ceil(microbatches_ / family.traits.under_way) : 1;
-    const double way = turns * sums.way.back() * least_share(family.chunks) * alone;
+    const double way = turns * sums.way.back() * family.least_share * alone;
     raise(way, [&] {
       return fmt::format("{:g} micro-batches, one behind the other, take {} forward and back",
                          turns, print(whole(way)));
@@ -133,7 +129,7 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
         passing.load[l + 1] = passing.load[l] + (sums.load[l + 1] - sums.load[l]) - left;
       }
     }
-    for (double& way : passing.way) way *= least_share(family.chunks);
+    for (double& way : passing.way) way *= family.least_share;
     const double filling = filled(passing, family.stages) * alone;
     raise(filling, [&] {
       return fmt::format("filling and draining {} stages makes it {}", family.stages,
@@ -226,7 +222,7 @@ void ShapeLoads::bound_memory(const Family& family, ShapeBound& bound) const {
     raise(held(family, layer_[l]) + stash,
           [&] { return fmt::format("the device of layer {}", names_[l]); });
   }
-  if (family.straight) {
+  if (family.straight && family.least_share > 0) {
     raise(fullest_stage(family),
           [&] { return fmt::format("the fullest of {} stages, however cut", family.stages); });
   }

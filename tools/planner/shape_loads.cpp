@@ -148,6 +148,20 @@ void ShapeLoads::add_layers(const Model& model, const LayerBlocking& blocking,
   }
 }
 
+namespace {
+
+// The least share of a micro-batch's time that one of so many slices takes: attention of the first
+// of equal ones to itself alone has that of 1 / chunks² of the pairs, and balanced ones take as
+// long as each other. Given ones may be as short as can be.
+double least_share(const ScheduleSpec& spec, int chunks) {
+  const auto slices = spec.knobs.find("slices");
+  const bool given =
+      slices != spec.knobs.end() && slices->second != "even" && slices->second != "balanced";
+  return given ? 0 : 1.0 / (static_cast<double>(chunks) * chunks);
+}
+
+}  // namespace
+
 ShapeLoads::Family ShapeLoads::family_of(const ScheduleSpec& spec,
                                          const Recomputation& recomputation) const {
   const Scheduler& scheduler = *spec.scheduler;
@@ -175,6 +189,7 @@ ShapeLoads::Family ShapeLoads::family_of(const ScheduleSpec& spec,
   }
   if (const auto chunks = spec.knobs.find("sequence_chunks"); chunks != spec.knobs.end()) {
     family.chunks = std::stoi(chunks->second);
+    family.least_share = least_share(spec, family.chunks);
   }
   if (const auto overlap = spec.knobs.find("overlap"); overlap != spec.knobs.end()) {
     family.traits.pairs = family.traits.pairs || overlap->second != "none";

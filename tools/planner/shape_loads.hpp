@@ -127,6 +127,7 @@ class ShapeLoads {
     int most_replicas = 1;
     int least_replicas = 1;
     int chunks = 1;                   // of a sequence
+    double least_share = 1;           // of a micro-batch's time that one of them takes
     bool any_chunks = false;          // of a sequence, which may be as short as can be
     Rebuild rebuild = Rebuild::none;  // of every stage
     bool partly_rebuilt = false;      // of some stages, which is not known before the cut

@@ -52,7 +52,7 @@ bool cuts_well(const ScheduleSpec& spec, const Model& model) {
 }
 
 // Every scheduler with its defaults, and with each of the values above. `cuts`: whether slices of
-// sequences have a price of their own; else none that cuts them.
+// sequences have a price of their own; else none that cuts them, nor one of rebuilt order.
 std::vector<ScheduleSpec> default_specs(bool asynchronous, const Model& model, int pipeline,
                                         bool cuts) {
   const int layers = static_cast<int>(model.layers.size());
@@ -60,7 +60,8 @@ std::vector<ScheduleSpec> default_specs(bool asynchronous, const Model& model, i
   for (const Scheduler* const scheduler : schedulers()) {
     if (scheduler->synchrony == Synchrony::asynchronous && !asynchronous) continue;
     const ScheduleSpec plain = parse_schedules(std::string(scheduler->name)).front();
-    if (cuts_sequences(plain) && (!cuts || pipeline == 1 || !cuts_well(plain, model))) continue;
+    const bool in_slices = cuts && pipeline > 1 && scheduler->rebuilt.empty();
+    if (cuts_sequences(plain) && !(in_slices && cuts_well(plain, model))) continue;
     if (const int stages = stages_of(plain, pipeline); stages > layers) continue;
     specs.push_back(plain);
     for (const KnobValues& row : knob_values()) {

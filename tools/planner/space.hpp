@@ -21,7 +21,8 @@ struct Family {
 /// schedule (with PlanSpace::asynchronous all), with the knobs that change its memory or its chunks
 /// as far as the model has layers for them; each without recomputation, with selective one where
 /// the model says what that rebuilds, by layers and in full. `cuts`: whether slices of sequences
-/// are priced by kernels of their own; without, none that cuts sequences unless the space names it.
+/// are priced by kernels of their own; without, none that cuts sequences unless the space names it,
+/// and with it none whose order is rebuilt.
 std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline,
                                 bool cuts = false);
 

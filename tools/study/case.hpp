@@ -72,6 +72,7 @@ struct Case {
   /// The mean slice of a micro-batch, priced as such, where schedule or program cuts sequences;
   /// null: each takes an equal share of what `model` says.
   std::shared_ptr<const Model> slice{};
+  std::vector<std::int64_t> slice_lengths{};  // in tokens, of each slice; empty: equal ones
   /// Micro-batches that differ, priced as such: micro-batch n of a pipeline's step, or slice n, is
   /// kinds[kind_of[n % kind_of.size()]]. Empty: all are alike, or `factors` says how they differ.
   std::vector<std::shared_ptr<const Model>> kinds{};

@@ -288,19 +288,25 @@ std::string chunks_note(const Case& asked) {
             ? "; the trace does not say how many tokens its sequences have, which chunks must divide"
             : "");
   }
-  const std::string_view memory =
-      !asked.kinds.empty()
-          ? "; keys and values of a chunk wait for later ones, and their gradients "
-            "for it"
-      : own_costs(asked)
-          ? ". The program's costs say what each takes of their mean; gradients of keys and values "
-            "that wait for earlier chunks are not counted in memory"
-          : "";
+  std::string_view rest =
+      ". All take their mean, though later chunks attend to more tokens; gradients of keys and "
+      "values that wait for earlier chunks are not counted in memory";
+  if (own_costs(asked)) {
+    rest =
+        ". The program's costs say what each takes of their mean; gradients of keys and values that "
+        "wait for earlier chunks are not counted in memory";
+  }
+  if (!asked.kinds.empty()) {
+    rest = "; keys and values of a chunk wait for later ones, and their gradients for it";
+  }
   return fmt::format(
-      "{}: a chunk is priced by kernels of as many tokens as it has{}; {} of them together take {:.2f} "
+      "{}: a chunk is priced by kernels of as many tokens as it has{}; {} together take {:.2f} "
       "times as long as a micro-batch at once{}",
-      name, asked.kinds.empty() ? "" : " and of attention to those before it", chunks,
-      slicing_cost(asked, chunks), memory);
+      name, asked.kinds.empty() ? "" : " and of attention to those before it",
+      asked.slice_lengths.empty()
+          ? fmt::format("{} of them", chunks)
+          : fmt::format("{} of them, of {} tokens,", chunks, fmt::join(asked.slice_lengths, ", ")),
+      slicing_cost(asked, chunks), rest);
 }
 
 // What is not priced where every device has a share of the vocabulary.

@@ -273,6 +273,17 @@ bool is_spread(const Case& asked) {
   return !asked.program && vocabulary_barriers(asked.spec.knobs) != VocabularyBarriers::whole;
 }
 
+// Only make_case() gives slices lengths of their own.
+void check_slice_lengths(const Case& asked) {
+  if (asked.program || !asked.slice_lengths.empty()) return;
+  const auto how = asked.spec.knobs.find("slices");
+  if (how == asked.spec.knobs.end() || how->second == "even" || !asked.kinds.empty()) return;
+  throw UsageError(fmt::format(
+      "{}: only slices of a language model, priced by their kernels, can have other lengths than "
+      "equal ones; take slices=even",
+      schedule_of(asked)));
+}
+
 void check_chunks(const Case& asked, int chunks) {
   if (chunks <= 1) return;
   if (asked.model.sample == "image") {
@@ -283,13 +294,14 @@ void check_chunks(const Case& asked, int chunks) {
     throw UsageError(
         fmt::format("{} cuts sequences: {}", schedule_of(asked), asked.slices_refused));
   }
+  check_slice_lengths(asked);
   if (asked.offloading.any() && !asked.kinds.empty()) {
     throw UsageError(fmt::format(
         "{} cuts sequences: --offload would take keys and values to the host that later chunks "
         "attend to, which is not priced; leave it out, or take a schedule that does not cut them",
         schedule_of(asked)));
   }
-  if (asked.model.tokens == 0) return;
+  if (asked.model.tokens == 0 || !asked.slice_lengths.empty()) return;
   try {
     check_slices(asked.model.name, asked.model.tokens, asked.model.sharding, chunks);
   } catch (const UsageError& error) {
