@@ -123,6 +123,50 @@ TEST_CASE("Seq1F1B is 1F1B in chunks: (p-1)(F+B) of a chunk idle, c-1 more chunk
   }
 }
 
+TEST_CASE("SVPP idles (p-1)(F+I-W) of a chunk's slice, and holds p+s-1+(v-1)group of them") {
+  for (const int p : {1, 2, 4}) {
+    for (const int slices : {1, 2, 3, 5}) {
+      for (const int chunks : {1, 2, 3}) {
+        const int least = (p + slices - 1) / slices;  // sequences of a group
+        for (const int groups : {1, 2, 3}) {
+          for (const auto& [F, I, W] :
+               {std::tuple(1, 1, 1), std::tuple(7, 9, 7), std::tuple(10, 12, 6)}) {
+            CAPTURE(p);
+            CAPTURE(slices);
+            CAPTURE(chunks);
+            CAPTURE(groups);
+            const Costs costs = uniform_costs(p * chunks, p, Time{F}, Time{I}, Time{W});
+            const Ran ran = run("svpp:sequence_chunks=" + std::to_string(slices) +
+                                    ",chunks=" + std::to_string(chunks),
+                                p, costs, groups * least);
+            const int group = least * slices;
+            // Behind fewer slices the first device has no forward left beside its first backward.
+            const bool steady = p == 1 || p + slices - 2 < groups * group;
+            for (const Time idle : idle_of(ran)) {
+              CHECK(idle >= Time{(p - 1) * (F + I - W)});
+              CHECK(idle <= Time{(p - 1) * (F + I - (steady ? W : 0))});
+            }
+            const MemoryProfile memory = memory_of(ran.program, costs, ran.timeline);
+            const int most =
+                std::min(groups * group * chunks, p + slices - 1 + (chunks - 1) * group);
+            for (int r = 0; r < p; ++r) CHECK(nth(memory.device_stash_peak, r) == most);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("SVPP with one slice is interleaved zero-bubble, and refuses groups of unequal size") {
+  const Costs costs = uniform_costs(8, 4, Time{2}, Time{3}, Time{1});
+  CHECK(run("svpp:sequence_chunks=1", 4, costs, 8).program.ops ==
+        run("interleaved_zb", 4, costs, 8).program.ops);
+  CHECK_THROWS_WITH_AS(run("svpp", 4, costs, 5),
+                       doctest::Contains("5 micro-batches of 2 slices on 4 devices go in 2 groups, "
+                                         "which cannot have the same size; take 4 or 6"),
+                       UsageError);
+}
+
 TEST_CASE("a chunk of a sequence never passes the one before, nor its backward the one behind") {
   const Costs costs = uniform_costs(1, 1, Time{1}, Time{1}, Time{1});
   const std::string head =

@@ -46,6 +46,7 @@ constexpr Habit habits[] = {
     {"list", 0.4, 1, 0, 1, true},
     {"cyclic", 0.4, 1, 0, 1, true},
     {"interleaved_zb", 0.4, 1},
+    {"svpp", 0.4, 1},
 };
 
 Habit habit_of(const ScheduleSpec& spec) {
@@ -166,7 +167,7 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
     waiting = microbatches_ * (devices - 1) / 2;
     held = 2;
   }
-  if (name == "seq1f1b") {
+  if (name == "seq1f1b" || name == "svpp") {
     const auto pieces = family.spec.knobs.find("sequence_chunks");
     const double parts = pieces == family.spec.knobs.end() ? 2 : std::stod(pieces->second);
     waiting /= parts;

@@ -17,6 +17,7 @@ constexpr ScheduleTraits all_traits[] = {
     {"eager_1f1b", Backward::whole, InFlight::twice},
     {"dapple", Backward::whole, InFlight::one},
     {"seq1f1b", Backward::whole, InFlight::one},
+    {"svpp", Backward::apart, InFlight::one},
     {"interleaved_1f1b", Backward::whole, InFlight::one},
     {"looped_bfs", Backward::whole, InFlight::one},
     {"1f1b_v", Backward::whole, InFlight::one},

@@ -131,7 +131,8 @@ std::size_t hash_of(const Program& program, bool messages) {
 constexpr std::string_view without_costs[] = {
     "naive",      "gpipe",      "1f1b",     "eager_1f1b", "interleaved_1f1b",
     "1f1b_v",     "looped_bfs", "zb_h1",    "zb_h2",      "interleaved_zb",
-    "dualpipe_v", "chimera",    "dualpipe", "gems",       "seq1f1b"};
+    "dualpipe_v", "chimera",    "dualpipe", "gems",       "seq1f1b",
+    "svpp"};
 
 // All that the order of such a schedule depends on.
 struct Inputs {
