@@ -2,7 +2,6 @@
 #include "tools/inputs/slice_lengths.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -18,6 +17,7 @@ namespace stageline {
 namespace {
 
 constexpr int most_rounds = 6;
+constexpr double near_enough = 1.01;  // the longest time over the mean
 
 std::vector<std::int64_t> numbers_in(std::string_view text, const std::string& where) {
   constexpr std::string_view between = "-, \t\r\n";
@@ -117,6 +117,8 @@ std::vector<std::int64_t> balanced_slices(
     if (round > 0 && longest >= least) break;
     least = longest;
     best = lengths;
+    const double all = std::accumulate(times.begin(), times.end(), 0.0);
+    if (longest * of.slices <= near_enough * all) break;
     lengths = evened(lengths, times, step);
     if (lengths == best) break;
   }
