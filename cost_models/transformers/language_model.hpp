@@ -17,8 +17,8 @@ namespace stageline {
 /// the chip. Weights, gradients and optimizer state as roofline() has them; update as
 /// KernelRates::optimizer says, on the first layer KernelRates::step besides.
 /// The vocabulary is padded to a multiple of 128·tp (Megatron-LM). With `options.slice` times and
-/// bytes are those of the mean of so many equal slices of the sequences: kernels of as many tokens
-/// as it has, launches and floor whole, of attention its share of the pairs of tokens. Throws
+/// bytes are those of that slice of the sequences: kernels of as many tokens as it has, launches
+/// and floor whole, of attention its pairs of tokens (of the mean slice, its share of them). Throws
 /// UsageError where the degrees do not divide the sizes, and as roofline().
 Model language_model(const TransformerConfig& config, const LanguageForm& form,
                      const DeviceKind& device, const RooflineOptions& options,
