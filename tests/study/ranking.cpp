@@ -70,6 +70,19 @@ TEST_CASE("of those within 1 % of the fastest, the one with the least memory is 
         "(1.000 s) with 5.0× the memory (50.00 MB)");
 }
 
+TEST_CASE("a step that is a lower bound is behind all that are known, and not recommended") {
+  std::vector<Outcome> outcomes{outcome_of("bound", 900 * millisecond, megabyte * 5),
+                                outcome_of("known", 1000 * millisecond, megabyte * 50),
+                                outcome_of("slow", 1300 * millisecond, megabyte * 40)};
+  outcomes[0].lower_bound = true;
+  const Ranked ranked = test::ranked(outcomes);
+  CHECK(ranked.order == std::vector<std::size_t>{1, 2, 0});
+  CHECK(ranked.fastest == 1);
+  CHECK(ranked.recommended == 1);
+  for (Outcome& one : outcomes) one.lower_bound = true;  // nothing else is known
+  CHECK(test::ranked(outcomes).fastest == 0);
+}
+
 TEST_CASE("the margin is the caller's") {
   const std::vector<Outcome> outcomes{outcome_of("fast", 1000 * millisecond, megabyte * 50),
                                       outcome_of("lean", 1040 * millisecond, megabyte * 40)};

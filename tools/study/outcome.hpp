@@ -110,6 +110,7 @@ struct Outcome {
   std::vector<PathPiece> critical_path;
 
   Time step_time{};                  // steady state: from one step's end to the next's
+  bool lower_bound = false;          // chunks of sequences are taken for equal shares of one
   bool settled = true;               // that state repeats exactly; else step_time is a mean
   bool grows = false;                // memory or versions grow as long as it runs
   std::optional<Period> period;      // of rounds, and the cycle that decides it: step_time's source

@@ -102,6 +102,7 @@ Outcome study(const Case& asked, Curves curves) {
   }
   const Run& shown = runs.validated(steps);
   outcome.microbatches = shown.program.microbatches / shown.program.settings.sequence_chunks;
+  outcome.lower_bound = shown.program.settings.sequence_chunks > 1 && !asked.slice;
   outcome.microbatch_size = asked.model.batch;
   outcome.copies = asked.copies();
   outcome.all_devices = asked.device_count();

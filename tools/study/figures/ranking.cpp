@@ -67,6 +67,7 @@ class Ranking {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
       if (fits(a) != fits(b)) return fits(a);
+      if (at(a).lower_bound != at(b).lower_bound) return at(b).lower_bound;
       if (pace(a) != pace(b)) return pace(a) > pace(b);
       return peak(a) != peak(b) ? peak(a) < peak(b) : a < b;
     });
@@ -75,6 +76,7 @@ class Ranking {
     for (std::size_t i = 1; i < order_.size(); ++i) {
       const std::size_t other = order_[i];
       if (!fits(other) || pace(other) < pace(order_[0]) * (1 - same_time)) break;
+      if (at(other).lower_bound != at(order_[0]).lower_bound) break;
       if (peak(other) < peak(order_[0])) {
         const auto begin = order_.begin();
         std::rotate(begin, begin + static_cast<std::ptrdiff_t>(i),
@@ -87,6 +89,7 @@ class Ranking {
     std::size_t best = order_[0];
     for (const std::size_t i : order_) {
       if (!fits(i) || times_as_fast(order_[0], i) > 1 + within_) break;
+      if (at(i).lower_bound != at(order_[0]).lower_bound) break;
       if (!at(i).bytes_known()) break;
       if (peak(i) < peak(best)) best = i;
     }

@@ -41,7 +41,9 @@ inline constexpr double default_within = 0.01;
 /// `within` slower than the fastest, the one with the least memory on its fullest device is
 /// recommended. `names`: of the outcomes, in the sentence; empty: their schedules.
 struct Ranked {
-  std::vector<std::size_t> order;  // into the outcomes, fastest first, those that do not fit last
+  // Into the outcomes, the fastest first; behind these steps that are lower bounds, and last those
+  // that do not fit.
+  std::vector<std::size_t> order;
   std::optional<std::size_t> fastest;      // into the outcomes; empty where none fits
   std::optional<std::size_t> recommended;  // the same
   std::string sentence;  // the recommended and the fastest, with time and memory, and the reason
