@@ -15,7 +15,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "schedulers/parts/list_schedule.hpp"
 #include "sim/base/errors.hpp"

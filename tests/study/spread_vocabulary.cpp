@@ -115,7 +115,7 @@ TEST_CASE(
 
 TEST_CASE("a model without a vocabulary, and plans, are refused in one sentence") {
   CHECK_THROWS_WITH_AS(
-      case_of("uniform:layers=8", "1f1b:vocabulary=one_barrier", 4, 8),
+      study(case_of("uniform:layers=8", "1f1b:vocabulary=one_barrier", 4, 8)),
       doctest::Contains("a vocabulary is divided where the first layer is of kind \"embedding\""),
       UsageError);
   PlanSpace space;

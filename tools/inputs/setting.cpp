@@ -431,15 +431,19 @@ void leave_to_program(Case& asked) {
   if (asked.weights == asked.program->settings.weights) asked.weights.reset();
 }
 
-// lay_out() cuts what is between both ends of the vocabulary.
+// lay_out() cuts what is between both ends of the vocabulary, or refuses it.
 void spread_ends(int devices, Case& asked) {
   const VocabularyBarriers barriers =
       asked.program ? VocabularyBarriers::whole : vocabulary_barriers(asked.spec.knobs);
   if (barriers == VocabularyBarriers::whole) return;
   const bool loss = barriers == VocabularyBarriers::two;
-  asked.model = spread_vocabulary(asked.model, devices, loss);
-  for (std::shared_ptr<const Model>& kind : asked.kinds) {
-    kind = std::make_shared<const Model>(spread_vocabulary(*kind, devices, loss));
+  try {
+    asked.model = spread_vocabulary(asked.model, devices, loss);
+    for (std::shared_ptr<const Model>& kind : asked.kinds) {
+      kind = std::make_shared<const Model>(spread_vocabulary(*kind, devices, loss));
+    }
+  } catch (const UsageError& error) {
+    asked.shares_refused = error.what();
   }
 }
 

@@ -80,6 +80,7 @@ struct Case {
   /// How many times what `model` says micro-batch n of a pipeline's step takes; empty: once.
   std::vector<double> factors{};
   std::string slices_refused{};  // why there can be no such slices; lay_out() throws it
+  std::string shares_refused{};  // why there can be no shares of a vocabulary, likewise
 
   /// The mean over micro-batches of what of(model) says of each, where they differ and are no
   /// slices: of each kind, or of `model` in proportion to its factor.

@@ -312,6 +312,7 @@ void check_chunks(const Case& asked, int chunks) {
 // The pipeline is cut as asked; each share of a vocabulary behind it is a stage, and the loss.
 PartitionPlan cut_before_shares(const Case& asked, const PartitionRequest& request) {
   const int beside = request.stages - static_cast<int>(request.cluster.devices.size());
+  if (!asked.shares_refused.empty()) throw UsageError(asked.shares_refused);
   if (!is_spread(asked) || asked.model.layers.size() <= as_size(beside)) {
     return partition(asked.partition, request);
   }
