@@ -19,6 +19,10 @@ try phase $T --devices 4 --schedule gpipe,mine.slp --x link=1GB/s..10GB/s:log3 -
 try sweep $T --axis schedule=1f1b,mine.slp --axis microbatches=4,8 --out rows --merge --quiet
 gzip -dc rows/table.csv.gz | cut -d, -f 1-4
 gzip -dc rows/table.csv.gz | grep -o '".*"'
+# The command of a row names the path, and the numbers that the program has said.
+stageline compare $T --schedule 1f1b,mine.slp --html page.html --quiet > said.txt
+tr -d '\n' < page.html | sed 's/.*id="stageline-data">//; s/<.*//' | base64 -d | gzip -dc |
+  grep -ao 'stageline simulate [^"]*' | sort -u
 # The names that are refused.
 try simulate $T --schedule 1f1b.slp
 try simulate $T --schedule mine

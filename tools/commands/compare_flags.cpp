@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "schedulers/aliases.hpp"
@@ -127,6 +128,20 @@ std::vector<std::string> notes_of(const CompareFlags& flags, const Comparison& f
   return compared_notes(found, view_of(flags, found), read_as_notes(flags.common.schedules));
 }
 
+// The numbers that programs beside the row have said, where no flag does.
+std::string counts_of_programs(const CompareFlags& flags, const Comparison& found, const Row& row) {
+  const bool any = std::any_of(found.rows.begin(), found.rows.end(),
+                               [](const Row& one) { return one.asked.spec().given != nullptr; });
+  std::string text;
+  if (!any) return text;
+  if (!flags.common.given("devices"))
+    text += fmt::format(" --devices {}", row.asked.device_count());
+  if (!flags.common.given("microbatches")) {
+    text += fmt::format(" --microbatches {}", row.asked.microbatches());
+  }
+  return text;
+}
+
 // Values that a row has of its own are said by it.
 std::vector<std::string> row_commands(const CompareFlags& flags, const Comparison& found) {
   const bool sweep = found.sweep();
@@ -135,8 +150,9 @@ std::vector<std::string> row_commands(const CompareFlags& flags, const Compariso
                     sweep ? std::vector<std::string>{} : std::vector<std::string>{"devices"});
   std::vector<std::string> commands;
   for (const Row& row : found.rows) {
-    std::string command =
-        fmt::format("stageline simulate {} --schedule {}", typed, shell_word(row.schedule));
+    std::string command = fmt::format("stageline simulate {} --schedule {}", typed,
+                                      shell_word(spelled(row.asked.spec())));
+    command += counts_of_programs(flags, found, row);
     if (sweep) command += fmt::format(" --devices {}", row.asked.device_count());
     if (!flags.common.texts("partition").empty()) {
       command += " --partition " + shell_word(row.asked.cut_asked());

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "tools/base/table.hpp"
 
 namespace stageline {
@@ -32,8 +34,9 @@ std::string plan_hint(const SettingRequest& request, const Setting& setting,
   if (model.batch < 1 || model.provenance.origin == Origin::synthetic) return "";
   if (request.trace == "-" || request.cluster.cluster == "-") return "";
   if (!request.lengths.empty()) return "";  // plan takes none
+  const auto is_given = [](const Row& one) { return one.asked.spec().given != nullptr; };
+  if (std::any_of(rows.begin(), rows.end(), is_given)) return "";  // it says devices for all
   const Row& row = rows[order.recommended.value_or(order.rows.front())];
-  if (row.asked.spec().given) return "";
   const std::string gain = order.recommended ? left_to_gain(row) : "none of these fits";
   if (gain.empty()) return "";
   const std::int64_t samples =
