@@ -27,6 +27,26 @@ class Comparisons(unittest.TestCase):
         with self.assertRaises(KeyError):
             table["seq1f1b"]
 
+    def test_figure_of_several(self):
+        runs = [sl.simulate("uniform8", devices=4, microbatches=8, schedule=name)
+                for name in ("gpipe", "zb_h1")]
+        figure = sl.draw(runs)
+        picture = figure.svg(width=800)
+        self.assertIn("<svg", picture)
+        for name in ("gpipe", "zb_h1"):
+            self.assertIn(name, picture)
+        self.assertEqual(figure._repr_svg_(), figure.svg())
+        self.assertNotEqual(figure.svg(["timeline", "memory"]), figure.svg())
+        self.assertIn("<html", figure.html())
+        self.assertEqual(sl.draw(runs[:1]).runs, runs[:1])
+        table = sl.compare("uniform8", devices=4, microbatches=8, schedules=["gpipe", "zb_h1"])
+        self.assertEqual([run.schedule for run in sl.draw(table).runs], ["zb_h1", "gpipe"])
+        for wrong, words in (([], "there are none"), (["1f1b"], "results belong there"),
+                             ([runs[0], sl.simulate("uniform8", devices=4, microbatches=4)],
+                              "number of micro-batches of gpipe is \"8\", and that of 1f1b \"4\"")):
+            with self.subTest(words), self.assertRaisesRegex(sl.UsageError, words):
+                sl.draw(wrong).svg()
+
     def test_all_and_several_devices(self):
         table = sl.compare("uniform8", devices=[2, 4], microbatches=4)
         self.assertEqual(len(table), 2 * len(sl.schedules()))

@@ -1,5 +1,8 @@
 """Do programs, and schedules written in Python, go through the engine's checks?"""
 import itertools
+import os
+import pathlib
+import tempfile
 import unittest
 
 import stageline as sl
@@ -79,6 +82,36 @@ class Programs(unittest.TestCase):
         self.assertTrue(any(op.startswith("0F0") for op in caught.exception.cycle))
         self.assertIsInstance(caught.exception, sl.ProgramError)
 
+
+    def test_named_as_a_schedule(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "mine.slp")
+            own = "".join(line for line in self.text.splitlines(keepends=True)
+                          if not line.startswith("schedule:"))
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(own)
+            program = sl.Program.parse(self.text)
+            program.schedule = "edited"
+            for one, name in ((path, "mine"), (pathlib.Path(path), "mine"), (program, "edited")):
+                run = sl.simulate("resnet50-cpu", schedule=one)
+                self.assertEqual((run.schedule, run.step_time_ps),
+                                 (name, self.result.step_time_ps))
+            table = sl.compare("resnet50-cpu", schedules=["gpipe", path, program])
+            self.assertEqual({row["schedule"] for row in table.rows}, {"gpipe", "mine", "edited"})
+            self.assertEqual(table["mine"].step_time_ps, self.result.step_time_ps)
+            self.assertEqual(table["gpipe"].microbatches, self.result.microbatches)
+            self.assertEqual(sl.compare("resnet50-cpu", schedules=program)["edited"].devices,
+                             self.result.devices)
+            with self.assertRaisesRegex(sl.UsageError, "is a program of .* micro-batches"):
+                sl.simulate("resnet50-cpu", schedule=path, microbatches=3)
+            swept = sl.sweep("resnet50-cpu", axes={"schedule": [path]})
+            self.assertEqual(swept[0]["step_ps"], self.result.step_time_ps)
+
+    def test_equal_numbers_are_no_contradiction(self):
+        program = sl.Program.parse(self.text)
+        run = sl.simulate("resnet50-cpu", program=program, devices=self.result.devices,
+                          microbatches=self.result.microbatches)
+        self.assertEqual(run.step_time_ps, self.result.step_time_ps)
 
     def test_check(self):
         self.assertEqual([one for one in sl.check(self.result.program)

@@ -10,6 +10,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -76,8 +80,8 @@ Panels panels_of(const Simulated& self, const std::vector<std::string>& names) {
 // One name, or several.
 using PanelNames = std::variant<std::string, std::vector<std::string>>;
 
-std::string run_picture(Simulated& self, const PanelNames& panels, int width,
-                        const std::string& theme, double from, std::optional<double> to) {
+DrawingView view_of(const Simulated& self, const PanelNames& panels, double from,
+                    std::optional<double> to) {
   DrawingView view;
   const auto* const one = std::get_if<std::string>(&panels);
   view.panels = panels_of(
@@ -88,10 +92,65 @@ std::string run_picture(Simulated& self, const PanelNames& panels, int width,
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("start and end are seconds: {}", error.what()));
   }
+  return view;
+}
+
+std::string run_picture(Simulated& self, const PanelNames& panels, int width,
+                        const std::string& theme, double from, std::optional<double> to) {
+  const DrawingView view = view_of(self, panels, from, to);
   const SvgOptions options = svg_options_of(width, theme);
   const std::shared_ptr<const Outcome> outcome = drawn_of(self);
   return without_lock(
       [&] { return svg(drawing_of(*self.setting, self.asked, *outcome), options, view); });
+}
+
+using Runs = std::vector<std::shared_ptr<Simulated>>;
+
+// What draws several runs of one problem, whose words are those of the first.
+struct DrawnRuns {
+  std::vector<Case> asked;
+  std::vector<Outcome> outcomes;
+};
+
+DrawnRuns drawn_runs(const Runs& runs) {
+  if (runs.empty()) throw UsageError("runs: there are none; give at least one result");
+  const Simulated& first = *runs.front();
+  DrawnRuns drawn;
+  for (const std::shared_ptr<Simulated>& run : runs) {
+    for (const auto& [what, here, there] :
+         {std::tuple{"model", run->asked.model.name, first.asked.model.name},
+          {"cluster", run->asked.cluster.name, first.asked.cluster.name},
+          {"number of devices", fmt::format("{}", run->outcome.all_devices),
+           fmt::format("{}", first.outcome.all_devices)},
+          {"number of micro-batches", fmt::format("{}", run->outcome.microbatches),
+           fmt::format("{}", first.outcome.microbatches)}}) {
+      if (here == there) continue;
+      throw UsageError(fmt::format(
+          "runs: the {} of {} is \"{}\", and that of {} \"{}\"; a figure has one for all its runs",
+          what, first.outcome.schedule, there, run->outcome.schedule, here));
+    }
+    drawn.asked.push_back(run->asked);
+    drawn.outcomes.push_back(*drawn_of(*run));
+  }
+  return drawn;
+}
+
+std::string runs_picture(const Runs& runs, const PanelNames& panels, int width,
+                         const std::string& theme, double from, std::optional<double> to) {
+  if (runs.size() == 1) return run_picture(*runs.front(), panels, width, theme, from, to);
+  const DrawnRuns drawn = drawn_runs(runs);
+  const DrawingView view = view_of(*runs.front(), panels, from, to);
+  const SvgOptions options = svg_options_of(width, theme);
+  return without_lock([&] {
+    return svg(drawings_of(*runs.front()->setting, drawn.asked, drawn.outcomes), options, view);
+  });
+}
+
+// The page of draw --html.
+std::string runs_page(const Runs& runs) {
+  const DrawnRuns drawn = drawn_runs(runs);
+  return without_lock(
+      [&] { return page_html(page_of(*runs.front()->setting, drawn.asked, drawn.outcomes)); });
 }
 
 // The page of simulate --html.
@@ -395,6 +454,9 @@ void bind_result(nb::module_& module) {
              return run_picture(self, std::vector<std::string>{}, 1000, "auto", 0, {});
            })
       .def("__repr__", &repr);
+  module.def("runs_picture", &runs_picture, "runs"_a, "panels"_a, "width"_a, "theme"_a, "start"_a,
+             "end"_a = nb::none(), "Several runs on one time axis, as SVG.");
+  module.def("runs_page", &runs_page, "runs"_a, "The interactive page of several runs.");
 }
 
 }  // namespace stageline::python

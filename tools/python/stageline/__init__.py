@@ -23,6 +23,7 @@ from stageline._core import (Phase, Problem, Result, StageCosts, Timeline, lane_
                              version)
 from stageline._errors import (ContradictionError, Deadlock, Error, ProgramError, TraceError,
                                UsageError)
+from stageline._figure import Figure, draw
 from stageline._schedulers import Scheduler, scheduler
 from stageline._settings import settings
 from stageline._sweep import SweepTable, phase, sweep
@@ -30,9 +31,10 @@ from stageline._sweep import SweepTable, phase, sweep
 __version__ = version().split()[0]
 
 __all__ = [
-    "Cluster", "Comparison", "ContradictionError", "Deadlock", "Error", "Model", "Phase", "Problem",
-    "Program", "ProgramError", "Result", "Scheduler", "StageCosts", "SweepTable", "Timeline",
-    "TraceError", "UsageError", "bundled_clusters", "bundled_traces", "check", "cluster", "compare",
-    "from_arrays", "lane_kinds", "model", "op_kinds", "phase", "program", "scheduler", "schedules",
-    "settings", "simulate", "sweep", "trace", "uniform", "version",
+    "Cluster", "Comparison", "ContradictionError", "Deadlock", "Error", "Figure", "Model", "Phase",
+    "Problem", "Program", "ProgramError", "Result", "Scheduler", "StageCosts", "SweepTable",
+    "Timeline", "TraceError", "UsageError", "bundled_clusters", "bundled_traces", "check",
+    "cluster", "compare", "draw", "from_arrays", "lane_kinds", "model", "op_kinds", "phase",
+    "program", "scheduler", "schedules", "settings", "simulate", "sweep", "trace", "uniform",
+    "version",
 ]

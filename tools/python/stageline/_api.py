@@ -23,7 +23,7 @@ __all__ = ["Cluster", "Model", "Program", "bundled_clusters", "bundled_traces", 
 
 TraceLike = Union[Model, str, "os.PathLike[str]"]
 ClusterLike = Union["Cluster", str, "os.PathLike[str]", None]
-ScheduleLike = Union[str, Scheduler, Callable[..., Any]]
+ScheduleLike = Union[str, "os.PathLike[str]", Program, Scheduler, Callable[..., Any]]
 
 
 class Cluster:
@@ -255,6 +255,18 @@ def _of_a_call(source: TraceLike | None, on: ClusterLike, given: dict[str, Any])
     return _settings(source, on, given)
 
 
+def _named(schedule: Any) -> str | None:
+    """The name of a schedule, or the path or text of a program; None: it is a function."""
+    if isinstance(schedule, str):
+        return schedule
+    if isinstance(schedule, Program):
+        return str(schedule)
+    if isinstance(schedule, os.PathLike):
+        path = _amounts.path(schedule, "schedule")
+        return path if "/" in path or path.endswith((".slp", ".csv")) else os.path.join(".", path)
+    return None
+
+
 @documents_settings("call", without=("schedules", "timeline", "within"))
 def simulate(trace: TraceLike, cluster: ClusterLike = None, *,
              schedule: ScheduleLike | None = None,
@@ -262,8 +274,8 @@ def simulate(trace: TraceLike, cluster: ClusterLike = None, *,
              **settings: Any) -> Result:
     """Simulates one schedule.
 
-    schedule: "1f1b" (default), "zb_auto:limit=8", or a function (see `scheduler`). program: runs
-    instead of a schedule. settings: the flags of `stageline simulate` with underscores, of what is
+    schedule: "1f1b" (default), "zb_auto:limit=8", "mine.slp" or a `Program`, or a function (see
+    `scheduler`). program: likewise, and the text of one. settings: the flags of `stageline simulate` with underscores, of what is
     simulated, listed below. What the command prints and writes has methods of the result; what
     varies (jitter, seed, …) is for `sweep`.
 
@@ -279,8 +291,9 @@ def simulate(trace: TraceLike, cluster: ClusterLike = None, *,
         if not isinstance(program, Program):
             program = _program(program)
         return _core.simulate(_amounts.request(asked), program)
-    if schedule is None or isinstance(schedule, str):
-        return _core.simulate(_amounts.request({**asked, "schedule": schedule}))
+    named = _named(schedule)
+    if schedule is None or named is not None:
+        return _core.simulate(_amounts.request({**asked, "schedule": named}))
     return _simulated_by(scheduler_of(schedule), asked)
 
 
@@ -308,8 +321,8 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
             progress: Progress = None, **settings: Any) -> Comparison:
     """Simulates many schedules: a table, the fastest first.
 
-    schedules: names, with knobs where wanted, and functions (see `scheduler`), or one; default: all
-    that exist. devices: a number, or several. partition: a cut, or several. progress: as of
+    schedules: names, with knobs where wanted, files of programs and `Program`s, and functions (see
+    `scheduler`), or one; default: all that exist. devices: a number, or several. partition: a cut, or several. progress: as of
     `sweep`, of schedules. settings: as in `simulate`.
 
     >>> import stageline as sl
@@ -330,10 +343,11 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
     named: list[str] = []
     own: list[Scheduler] = []
     for one in schedules:
-        if isinstance(one, str):
-            named.append(one)
-        else:
+        name = _named(one)
+        if name is None:
             own.append(scheduler_of(one))
+        else:
+            named.append(name)
     if not named and not own:
         raise UsageError("schedules: name one, or leave it out for all that exist")
     return Comparison(compared(named) if named else None,
