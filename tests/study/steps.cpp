@@ -97,7 +97,10 @@ TEST_CASE("the derived step is the one that a long run shows, and no bound is ab
   }
   Case given = uniform_case("1f1b", 2, 4);
   given.program = study(given).program;
-  CHECK_THROWS_WITH_AS(bound_of(given), doctest::Contains("--schedule"), UsageError);
+  CHECK(bound_of(given)->step == bound_of(uniform_case("1f1b", 2, 4))->step);  // its step repeats
+  Case stream = uniform_case("pipedream", 2, 4);
+  stream.program = study(stream).program;
+  CHECK_THROWS_WITH_AS(bound_of(stream), doctest::Contains("--schedule"), UsageError);
 }
 
 TEST_CASE("a link that carries more than the devices compute is a bound of its own") {
