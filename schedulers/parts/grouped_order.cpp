@@ -26,7 +26,7 @@ class GroupedSlots {
   }
   /// The chunk counts from the last.
   std::int64_t input_grad(int device, int back, int microbatch) const {
-    const int follow = devices_ - 1 - device;
+    const std::int64_t follow = devices_ - 1 - device;
     const std::int64_t first = forward(device, chunks_ - 1, 0) + follow + 1 + 2 * follow;
     return first + chunk_begins(back) + microbatch_begins(microbatch);
   }
