@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <string_view>
@@ -63,7 +64,7 @@ std::vector<std::int64_t> evened(const std::vector<std::int64_t>& lengths,
     while (in + 1 < times.size() && before + times[in] < until) before += times[in++];
     const double share = times[in] > 0 ? std::clamp((until - before) / times[in], 0.0, 1.0) : 0;
     const double at = ends[in] + share * static_cast<double>(lengths[in]);
-    const auto nearest = static_cast<std::int64_t>(at / static_cast<double>(step) + 0.5);
+    const std::int64_t nearest = std::llround(at / static_cast<double>(step));
     const std::int64_t end = std::clamp(nearest, begin + 1, steps - (slices - k));
     next.push_back((end - begin) * step);
     begin = end;
