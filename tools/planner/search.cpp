@@ -31,6 +31,9 @@ constexpr std::int64_t least_judged_in_groups = 250;  // what is searched is app
 constexpr std::int64_t most_nearest_in_groups = 150;  // beyond: of what may lack least
 constexpr double far_behind = 1.15;
 constexpr double one_later = 0.01;  // of an estimate
+/// Micro-batches for each pipeline rank up to which sequences are cut: with more, fill and drain
+/// are below a third of a step, and a simulation takes as many times as long as there are slices.
+constexpr std::int64_t most_cut = 2;
 constexpr std::chrono::milliseconds between_reports{200};
 
 // The order of a heap with the best in front.
@@ -87,12 +90,19 @@ const Search::FamilySet& Search::set_of(int shape) const {
   return sets_.at(nth(shapes_, shape).degrees.pipeline);
 }
 
+// Sequences are cut where micro-batches are few, unless a schedule that does it is named.
+bool Search::is_tried(const Shape& shape, const Family& family) const {
+  return !request_.space.schedules.empty() || !cuts_sequences(family.spec) ||
+         shape.microbatches <= most_cut * shape.degrees.pipeline;
+}
+
 std::vector<Search::Estimated> Search::by_estimate(int shape, const Grounds::Found& found) const {
   const FamilySet& set = set_of(shape);
   const Estimates estimates(found.loads, *found.model, nth(shapes_, shape), grounds_.reach(),
                             found.limit);
   std::vector<Estimated> order;
   for (std::size_t f = 0; f < set.families.size(); ++f) {
+    if (!is_tried(nth(shapes_, shape), set.families[f])) continue;
     order.push_back({estimates.of(set.families[f], set.stages[f]), static_cast<int>(f)});
   }
   std::sort(order.begin(), order.end(), [](const Estimated& a, const Estimated& b) {
@@ -258,8 +268,10 @@ std::int64_t Search::candidates_in(const Node& node) const {
   if (!node.is_shape())
     return of(nth(set.stages, node.family)) + own(nth(set.families, node.family));
   std::int64_t sum = 0;
-  for (const int stages : set.stages) sum += of(stages);
-  for (const Family& family : set.families) sum += own(family);
+  for (std::size_t f = 0; f < set.families.size(); ++f) {
+    if (!is_tried(nth(shapes_, node.shape), set.families[f])) continue;
+    sum += of(set.stages[f]) + own(set.families[f]);
+  }
   return sum;
 }
 

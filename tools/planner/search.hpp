@@ -93,6 +93,7 @@ class Search {
     Estimates::Estimate estimate;
     int family = 0;
   };
+  bool is_tried(const Shape& shape, const Family& family) const;
   std::vector<Estimated> by_estimate(int shape, const Grounds::Found& found) const;
   /// Looks next at what is estimated to be farthest below the front.
   void weigh(Node& node) const;
