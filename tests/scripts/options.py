@@ -343,7 +343,11 @@ KNOBS = {
     ("interleaved_1f1b", "group"): "group=8", ("interleaved_zb", "group"): "group=2",
     ("hanayo", "waves"): "waves=2",
     ("pipedream", "replicas"): "replicas=3-1", ("pipefb", "nodes"): "nodes=2-2",
+    ("seq1f1b", "slices"): "slices=balanced", ("svpp", "slices"): "slices=balanced",
 }
+# Those of language models alone.
+KNOB_TRACES = {("1f1b", "vocabulary"): "model:gpt2@h100", ("seq1f1b", "slices"): "model:gpt2@h100",
+               ("svpp", "slices"): "model:gpt2@h100"}
 # Those that are refused on the devices of the usual question.
 KNOB_DEVICES = {("1f1b", "overlap"): "1"}
 
@@ -516,7 +520,8 @@ def main():
                 fail(f"{schedule}:{knob}=: no question in tests/scripts/options.py")
                 continue
             needed = text.rpartition(",")[0]
-            words = [["simulate", BYTES[0].replace("layers=8", "layers=16"),
+            trace = KNOB_TRACES.get((schedule, knob), BYTES[0].replace("layers=8", "layers=16"))
+            words = [["simulate", trace,
                       "--devices", KNOB_DEVICES.get((schedule, knob), "4"),
                       "--microbatches", "8", "--link", "1GB/s,50us", "--host-link", "4GB/s,5us", "--schedule",
                       f"{schedule}:{one}" if one else schedule, "--json", "-"]

@@ -462,8 +462,9 @@ void add_notes_on_placement(const SettingRequest& request, Setting& setting) {
 
 // A language model on several machines is seldom one pipeline of all devices.
 void add_note_on_no_degrees(const SettingRequest& request, Setting& setting) {
-  const bool chosen = !request.degrees.plain() || request.degrees_are_searched ||
-                      given_microbatches(request.schedules) > 0;  // a program says its devices
+  const bool given = std::any_of(request.schedules.begin(), request.schedules.end(),
+                                 [](const ScheduleSpec& spec) { return spec.given != nullptr; });
+  const bool chosen = !request.degrees.plain() || request.degrees_are_searched || given;
   if (chosen || setting.model.tokens == 0 || !setting.cluster.fixed) return;
   if (setting.cluster.fixed->hosts.size() < 2 || setting.device_counts.size() > 1) return;
   const int devices = setting.device_counts.front();
