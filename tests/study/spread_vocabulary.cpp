@@ -1,6 +1,7 @@
 // What a language model's vocabulary costs a pipeline: on its first and last device, and with a
 // share on every device.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
@@ -125,6 +126,17 @@ TEST_CASE("a model without a vocabulary, and plans, are refused in one sentence"
                        "take vocabulary=whole, or give the schedule to `stageline simulate` or "
                        "`stageline compare`",
                        UsageError);
+}
+
+TEST_CASE("a program of shares is refused with the schedule that asks for it") {
+  for (const char* const barriers : {"one_barrier", "two_barriers"}) {
+    CAPTURE(barriers);
+    const std::string schedule = fmt::format("1f1b:vocabulary={}", barriers);
+    Case again = case_of(small, "1f1b", 4, 8);
+    again.program = study(case_of(small, schedule, 4, 8)).program;
+    CHECK_THROWS_WITH_AS(study(again), doctest::Contains(("--schedule " + schedule).c_str()),
+                         UsageError);
+  }
 }
 
 TEST_CASE("a note says what of shares is assumed") {

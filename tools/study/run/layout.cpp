@@ -273,6 +273,24 @@ bool is_spread(const Case& asked) {
   return !asked.program && vocabulary_barriers(asked.spec.knobs) != VocabularyBarriers::whole;
 }
 
+// A program's text does not say that its last stages are shares of a head.
+void refuse_shares(const Case& asked, const std::vector<EdgeCosts>& edges) {
+  if (!asked.program) return;
+  const std::vector<StageEdge>& given = asked.program->edges;
+  const bool same = std::equal(given.begin(), given.end(), edges.begin(), edges.end(),
+                               [](StageEdge a, const EdgeCosts& b) { return a == b.edge; });
+  if (same) return;
+  const int devices = static_cast<int>(asked.program->devices.size());
+  for (const auto& [barriers, word] : {std::pair(VocabularyBarriers::one, "one_barrier"),
+                                       std::pair(VocabularyBarriers::two, "two_barriers")}) {
+    if (given != spread_edges(devices, barriers)) continue;
+    throw UsageError(fmt::format(
+        "{}: its stages are connected as those of a vocabulary that all devices share, which a "
+        "program cannot say of a model; take --schedule 1f1b:vocabulary={}",
+        schedule_of(asked), word));
+  }
+}
+
 // Only make_case() gives slices lengths of their own.
 void check_slice_lengths(const Case& asked) {
   if (asked.program || !asked.slice_lengths.empty()) return;
@@ -525,6 +543,7 @@ Costs costs_of_all(const Case& asked, const Layout& layout, const Model& model) 
   } else {
     costs = has_tied_weights(model) ? summed(held_on(model, cut, placement)) : summed(model);
   }
+  refuse_shares(asked, costs.edges);
   if (is_spread(asked)) {
     exchange_in_rings(costs, static_cast<int>(asked.cluster.devices.size()) / asked.pipelines());
   }
