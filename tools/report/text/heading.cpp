@@ -21,17 +21,31 @@ std::string of_samples(int batch, const std::string& sample) {
                      batch == 1 ? "" : "s");
 }
 
+namespace {
+
+// "80 blocks" of a language model, whose embedding and head nobody counts; else "56 layers".
+std::string counted_layers(const Model& model) {
+  const auto of = [&](auto&& counts) {
+    return std::count_if(model.layers.begin(), model.layers.end(), counts);
+  };
+  const auto blocks = of([](const Layer& layer) { return layer.kind == "block"; });
+  if (model.tokens > 0 && blocks > 0) {
+    return fmt::format("{} block{}", blocks, blocks == 1 ? "" : "s");
+  }
+  return fmt::format("{} layers", of([](const Layer& layer) { return layer.kind != pass_kind; }));
+}
+
+}  // namespace
+
 std::string model_line(const Setting& setting) {
   const Model& model = setting.model;
-  const auto layers = std::count_if(model.layers.begin(), model.layers.end(),
-                                    [](const Layer& layer) { return layer.kind != pass_kind; });
   const bool divided = model.sharding != Sharding{};
   const std::string parameters =
       model.parameters > 0
           ? fmt::format(" · {} parameters", count_text(static_cast<double>(model.parameters)))
           : "";
-  return fmt::format("{}{} · {} layers · {} a micro-batch on one {} ({})\n", visible(model.name),
-                     parameters, layers, print(forward_backward(model)),
+  return fmt::format("{}{} · {} · {} a micro-batch on one {} ({})\n", visible(model.name),
+                     parameters, counted_layers(model), print(forward_backward(model)),
                      divided ? "rank" : "device", origin_of(model.provenance));
 }
 
