@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "cost_models/block_offload.hpp"
 #include "cost_models/serial.hpp"
