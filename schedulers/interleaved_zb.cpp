@@ -35,10 +35,10 @@
 #include "schedulers/order.hpp"
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/parts/grouped_order.hpp"
+#include "schedulers/parts/looped_halves.hpp"
 #include "schedulers/parts/looped_turns.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
-#include "sim/base/index.hpp"
 
 namespace stageline::interleaved_zb_scheduler {
 namespace {
@@ -86,30 +86,7 @@ Program schedule(const Problem& problem) {
   const int devices = static_cast<int>(program.devices.size());
   const int chunks = program.stages() / devices;
   const std::vector<LoopedTurn> turn = looped_turns(program.microbatches, group, chunks);
-  for (int step = 0; step < program.steps; ++step) {
-    const auto first = static_cast<std::uint32_t>(step * program.microbatches);
-    for (int r = 0; r < devices; ++r) {
-      const auto order = [&](int chunk) { return Order(program, chunk * devices + r); };
-      const auto at = [&](LoopedTurn one) {
-        return first + static_cast<std::uint32_t>(one.microbatch);
-      };
-      const std::int64_t ahead = std::int64_t{devices - 1 - r} + std::int64_t{chunks - 1} * group;
-      const std::size_t warm_up = std::min(turn.size(), as_size(ahead));
-      std::size_t weights = 0;
-      const auto weight_grad = [&] {
-        const LoopedTurn back = turn[weights++];
-        order(chunks - 1 - back.chunk).weight_grad(at(back));
-      };
-      for (std::size_t i = 0; i < turn.size() + warm_up; ++i) {
-        if (i < turn.size()) order(turn[i].chunk).forward(at(turn[i]));
-        if (i < warm_up) continue;
-        const LoopedTurn back = turn[i - warm_up];
-        order(chunks - 1 - back.chunk).input_grad(at(back));
-        if (i - warm_up >= as_size(r)) weight_grad();
-      }
-      while (weights < turn.size()) weight_grad();
-    }
-  }
+  put_looped_halves(turn, turn, std::int64_t{chunks - 1} * group, program);
   return program;
 }
 

@@ -23,11 +23,11 @@
 
 #include "schedulers/order.hpp"
 #include "schedulers/parts/chunks.hpp"
+#include "schedulers/parts/looped_halves.hpp"
 #include "schedulers/parts/looped_turns.hpp"
 #include "schedulers/parts/slices_knob.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
-#include "sim/base/index.hpp"
 
 namespace stageline::svpp_scheduler {
 namespace {
@@ -84,31 +84,7 @@ Program schedule(const Problem& problem) {
   const int group = group_of(problem.microbatches, slices, devices) * slices;
   const std::vector<LoopedTurn> forward = looped_turns(program.microbatches, group, chunks);
   const std::vector<LoopedTurn> back = mirrored(forward, slices);
-  for (int step = 0; step < program.steps; ++step) {
-    const auto first = static_cast<std::uint32_t>(step * program.microbatches);
-    for (int r = 0; r < devices; ++r) {
-      const auto order = [&](int chunk) { return Order(program, chunk * devices + r); };
-      const auto at = [&](LoopedTurn one) {
-        return first + static_cast<std::uint32_t>(one.microbatch);
-      };
-      const std::int64_t ahead =
-          std::int64_t{devices - 1 - r} + (slices - 1) + std::int64_t{chunks - 1} * group;
-      const std::size_t warm_up = std::min(forward.size(), as_size(ahead));
-      std::size_t weights = 0;
-      const auto weight_grad = [&] {
-        const LoopedTurn one = back[weights++];
-        order(chunks - 1 - one.chunk).weight_grad(at(one));
-      };
-      for (std::size_t i = 0; i < forward.size() + warm_up; ++i) {
-        if (i < forward.size()) order(forward[i].chunk).forward(at(forward[i]));
-        if (i < warm_up) continue;
-        const LoopedTurn one = back[i - warm_up];
-        order(chunks - 1 - one.chunk).input_grad(at(one));
-        if (i - warm_up >= as_size(r)) weight_grad();
-      }
-      while (weights < back.size()) weight_grad();
-    }
-  }
+  put_looped_halves(forward, back, slices - 1 + std::int64_t{chunks - 1} * group, program);
   return program;
 }
 
