@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::array<NumberFormat, 10> formats_and_recipes = {{
+constexpr std::array<NumberFormat, 12> formats_and_recipes = {{
     {"fp32", 4, false, false},
     {"tf32", 4, false, false},
     {"fp16", 2, true, false},
@@ -22,6 +22,8 @@ constexpr std::array<NumberFormat, 10> formats_and_recipes = {{
     {"fp8-current", 2, true, true, "fp8"},
     {"fp8-delayed", 2, true, true, "fp8"},
     {"fp8-block", 2, true, true, "fp8"},
+    {"fp8-tensorwise", 2, true, true, "fp8"},
+    {"fp8-rowwise", 2, true, true, "fp8"},
     {"mxfp8", 2, true, true, "fp8", true},
     {"nvfp4", 2, true, true, "fp4", true},
 }};

@@ -352,6 +352,20 @@ void LanguageSpelling::drop_foreign_dispatcher(const DeviceKind& device, Languag
   form.dispatcher.clear();
 }
 
+// The software's attention, on a chip that nobody measured it on: fused, by no kernel in
+// particular.
+void LanguageSpelling::drop_unmeasured_attention(const DeviceKind& device, LanguageForm& form,
+                                                 std::string& of_software) const {
+  if (std::find(said_.begin(), said_.end(), "attention") != said_.end()) return;
+  if (!has_curve(form.attention)) return;
+  if (find_attention_curves(form.attention, device.name) != nullptr) return;
+  const std::string option = fmt::format("attention={}", name(form.attention));
+  form.attention = AttentionKernel::flash;
+  if (const std::size_t at = of_software.find(option); at != std::string::npos) {
+    of_software.replace(at, option.size(), "attention=flash");
+  }
+}
+
 // The software's exchange, where there is none, or by a kernel that has all scores at once.
 void LanguageSpelling::drop_idle_exchange(LanguageForm& form, std::string& of_software) const {
   if (std::find(said_.begin(), said_.end(), "cp_exchange") != said_.end()) return;
@@ -373,6 +387,7 @@ LanguageSpelling::Taken LanguageSpelling::taken(const DeviceKind& device,
     taken.config.places = std::max(taken.config.places, form_.seq);
   }
   drop_foreign_dispatcher(device, taken.form, taken.of_software);
+  drop_unmeasured_attention(device, taken.form, taken.of_software);
   drop_idle_exchange(taken.form, taken.of_software);
   taken.form.fused = fused_.value_or(taken.form.attention != AttentionKernel::plain);
   for (const GivenRate& given : rates_) {

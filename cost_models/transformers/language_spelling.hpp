@@ -67,6 +67,8 @@ class LanguageSpelling {
   Taken taken(const DeviceKind& device, const Calibration* calibration) const;
   bool set(const std::string& key, const std::string& value);
   void set_of_software(std::string_view options);
+  void drop_unmeasured_attention(const DeviceKind& device, LanguageForm& form,
+                                 std::string& of_software) const;
   void drop_idle_exchange(LanguageForm& form, std::string& of_software) const;
   void drop_foreign_dispatcher(const DeviceKind& device, LanguageForm& form,
                                std::string& of_software) const;

@@ -7,6 +7,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cost_models/transformers/kernel_rates.hpp"
 
@@ -17,6 +18,10 @@ constexpr std::string_view guide =
     "Megatron-LM, docs/user-guide/features/low_precision_training.md, and Transformer Engine, "
     "docs/features/low_precision_training/performance_considerations, both read 2026-11-29";
 
+constexpr std::string_view torchao =
+    "pytorch/ao, torchao/float8 (float8_linear.py keeps inputs in 16 bits), and pytorch/torchtitan, "
+    "docs/float8.md (the output layer stays in bf16), both read 2026-11-30";
+
 // Scales: one of 4 bytes a tensor (current, delayed) or 128 elements (block), one of 1 byte for 32
 // elements (MXFP8) or 16 (NVFP4). Transformer Engine keeps an input as W reads it, columnwise, and
 // Megatron's output layer and router are no layers of Transformer Engine.
@@ -25,6 +30,8 @@ constexpr std::array known_recipes{
     ProductRecipe{"fp8-current", false, false, false, 1, guide},
     ProductRecipe{"fp8-delayed", false, false, false, 1, guide},
     ProductRecipe{"fp8-block", false, false, false, 1 + 4.0 / 128, guide},
+    ProductRecipe{"fp8-tensorwise", false, false, false, 2, torchao},
+    ProductRecipe{"fp8-rowwise", false, false, false, 2, torchao},
     ProductRecipe{"mxfp8", false, true, false, 1 + 1.0 / 32, guide},
     ProductRecipe{"nvfp4", true, true, false, 0.5 + 1.0 / 16, guide},
 };
@@ -48,6 +55,25 @@ constexpr std::array recipe_times{
     Measured{"mxfp8", 0, 8.984},
 };
 
+// Tokens a second of Llama 3 8B on 8 H100, 8,192 tokens each, FSDP and torch.compile (pytorch/ao,
+// docs/source/workflows/training.md, read 2026-11-30).
+constexpr std::string_view torchao_source =
+    "Llama 3 8B on 8 H100 with torchtitan (pytorch/ao, float8 training, read 2026-11-30)";
+constexpr double tokens_bf16 = 6150;
+constexpr double tokens_tensorwise = 7689.5;
+constexpr double tokens_rowwise = 6768;
+
+// Over tensorwise scaling's, whose speed over bf16 the H100's two rates state: the table says which
+// share of the time that these save rowwise ones save.
+double speed_of_rowwise() {
+  constexpr double saved =
+      (1 / tokens_bf16 - 1 / tokens_rowwise) / (1 / tokens_bf16 - 1 / tokens_tensorwise);
+  constexpr double peaks = 2;  // of 8 bits over 16
+  const KernelRates& rates = find_chip_rates("h100")->rates;
+  const double tensorwise = peaks * rates.gemm_8bit / rates.gemm;
+  return 1 / (1 - saved * (1 - 1 / tensorwise)) / tensorwise;
+}
+
 const Measured& measured_of(std::string_view recipe) {
   return *std::find_if(recipe_times.begin(), recipe_times.end(),
                        [&](const Measured& one) { return one.recipe == recipe; });
@@ -57,6 +83,19 @@ std::string not_measured(const ProductRecipe& recipe, std::string_view kind,
                          std::string_view taken_for) {
   return fmt::format("products in {} on {}: nobody measured them, {}", recipe.name, kind,
                      taken_for);
+}
+
+ProductSpeed speed_of_torchao(const ProductRecipe& recipe, std::string_view kind) {
+  const std::string_view family = family_of_kind(kind);
+  const bool known = family == "h100" || family == "h200";
+  const bool rowwise = recipe.name == "fp8-rowwise";
+  std::string note;
+  if (!known) {
+    note = not_measured(recipe, kind,
+                        rowwise ? "their ratio to fp8-tensorwise is that of an H100"
+                                : "they take as long as fp8-current");
+  }
+  return {rowwise ? speed_of_rowwise() : 1, std::string(torchao_source), std::move(note)};
 }
 
 }  // namespace
@@ -72,6 +111,7 @@ const ProductRecipe* find_product_recipe(std::string_view dtype) {
 
 ProductSpeed product_speed(const ProductRecipe& recipe, std::string_view kind) {
   if (recipe.name == "fp8") return {};
+  if (recipe.source == torchao) return speed_of_torchao(recipe, kind);
   const Architecture architecture = architecture_of(kind);
   if (architecture == Architecture::other) {
     return {1, std::string(times_source),

@@ -1,5 +1,5 @@
 // How the products of a language model are quantized, and how fast they are then: recipes of
-// Transformer Engine by the name that `dtype=` has for them.
+// Transformer Engine and torchao by the name that `dtype=` has for them.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct ProductRecipe {
   double kept_bytes = 2;         // of an element that W's product reads, with its scales
   std::string_view source;
 };
-/// fp8, fp8-current, fp8-delayed, fp8-block, mxfp8, nvfp4.
+/// fp8, fp8-current, fp8-delayed, fp8-block, fp8-tensorwise, fp8-rowwise, mxfp8, nvfp4.
 std::span<const ProductRecipe> product_recipes();
 /// Null where the number format quantizes nothing: bf16.
 const ProductRecipe* find_product_recipe(std::string_view dtype);
@@ -28,7 +28,8 @@ struct ProductSpeed {
   std::string source;  // the measurement
   std::string note;    // that nobody measured it on that chip, and what it is taken for; else empty
 };
-/// `kind`: of device. The measurements are of H200 NVL and B300, and count for their architectures.
+/// `kind`: of device. The measurements are of H200 NVL and B300, and count for their architectures;
+/// those of torchao are of H100.
 ProductSpeed product_speed(const ProductRecipe& recipe, std::string_view kind);
 
 }  // namespace stageline

@@ -13,6 +13,8 @@
 namespace stageline {
 namespace {
 
+// Transformer Engine takes cuDNN's attention from Hopper on (its documentation of attention
+// backends, read 2026-11-30), PyTorch's SDPA and llm-foundry flash attention.
 // cross_entropy_fusion_impl = "te" and grad_reduce_in_fp32 = False in all of them.
 constexpr std::string_view bridge =
     "NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs of v0.2.0 to v0.5.1, read 2026-11-29";
@@ -37,20 +39,20 @@ constexpr std::array generations{
                        "pytorch/torchtitan, docs, train configs and components/loss.py"},
     SoftwareGeneration{"megatron-core-2024",
                        "Megatron-Core with Transformer Engine: fused attention and kernels",
-                       "attention=flash,fused=yes,cp_exchange=p2p", "expert_floor=85us",
+                       "attention=cudnn,fused=yes,cp_exchange=p2p", "expert_floor=85us",
                        "NVIDIA/Megatron-LM, core_r0.8 to core_r0.12"},
     SoftwareGeneration{
         "megatron-bridge-2025.11", "Megatron-Bridge 0.1 and 0.2, NeMo containers 25.09 and 25.11",
-        "attention=flash,fused=yes,loss=fused,cp_exchange=p2p",
+        "attention=cudnn,fused=yes,loss=fused,cp_exchange=p2p",
         "graphs=partial,dispatch=hybridep,expert_floor=85us,main_gradients=bf16", bridge},
     SoftwareGeneration{
         "megatron-bridge-2026.02", "Megatron-Bridge 0.3 and 0.4, NeMo containers 26.02 and 26.04",
-        "attention=flash,fused=yes,loss=fused,cp_exchange=p2p",
+        "attention=cudnn,fused=yes,loss=fused,cp_exchange=p2p",
         "graphs=partial,dispatch=hybridep,expert_floor=85us,main_gradients=bf16", bridge},
     SoftwareGeneration{
         "megatron-bridge-2026.06",
         "Megatron-Bridge from 0.5 on, NeMo containers from 26.06: steps with experts as CUDA graphs",
-        "attention=flash,fused=yes,loss=fused,cp_exchange=p2p",
+        "attention=cudnn,fused=yes,loss=fused,cp_exchange=p2p",
         "graphs=full,dispatch=hybridep,expert_floor=85us,main_gradients=bf16", bridge},
 };
 

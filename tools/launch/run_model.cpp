@@ -271,13 +271,13 @@ class ModelWriter {
         (!format.empty() && format != "false") || (titan && (converted || !recipe.empty()));
     if (quantized) {
       // torchtitan's float8 without a recipe has a scale a tensor.
-      const bool current =
-          holds(recipe, "tensorwise") || holds(recipe, "current") || (titan && recipe.empty());
-      add("dtype", holds(recipe, "mxfp8")     ? "mxfp8"
-                   : current                  ? "fp8-current"
-                   : holds(recipe, "block")   ? "fp8-block"
-                   : holds(recipe, "rowwise") ? "fp8"
-                                              : "fp8-delayed");
+      const bool tensorwise = holds(recipe, "tensorwise") || (titan && recipe.empty());
+      add("dtype", holds(recipe, "mxfp8")                   ? "mxfp8"
+                   : holds(recipe, "rowwise")               ? "fp8-rowwise"
+                   : tensorwise && titan                    ? "fp8-tensorwise"
+                   : tensorwise || holds(recipe, "current") ? "fp8-current"
+                   : holds(recipe, "block")                 ? "fp8-block"
+                                                            : "fp8-delayed");
     } else if (facts_.yes("fp16") || holds(facts_.word("precision"), "16-mixed")) {
       if (!holds(facts_.word("precision"), "bf16")) add("dtype", "fp16");
     } else if (megatron() && !facts_.yes("bf16") && !holds(facts_.word("precision"), "bf16")) {

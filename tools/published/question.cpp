@@ -95,20 +95,22 @@ bool bracketed(const Point& point) {
 
 // The recipe of quantized products (cost_models/transformers/product_recipes.hpp), by the words of
 // NVIDIA's tables (CS, DS, SC and MX for current, delayed, sub-channel and microscaling) and of
-// torchao (tensorwise is current scaling); "fp8" where they say no more, which of Megatron-Bridge's
-// recipes is current scaling (their other recipes of 8 bits are named), but where numbers in
-// brackets are of another granularity; "" where none is quantized.
+// torchao (tensorwise, rowwise); "" where none is quantized. Where they say "fp8" and no more, it
+// is current scaling of Megatron-Bridge's recipes (their other recipes of 8 bits are named), of
+// torchtitan's tensorwise, its default.
 std::string quantized_products(const Point& point) {
   const std::string words = lower_case(point.precision);
   if (holds(words, "fp4") && words.find('(') == std::string::npos) return "nvfp4";
   if (!holds(words, "fp8")) return "";
   if (holds(words, "mxfp8") || holds(words, "fp8-mx")) return "mxfp8";
-  if (holds(words, "fp8-cs") || holds(words, "current") || holds(words, "tensorwise")) {
-    return "fp8-current";
-  }
+  const bool by_torchao = holds(lower_case(point.framework), "torchtitan");
+  if (holds(words, "rowwise")) return "fp8-rowwise";
+  if (holds(words, "tensorwise")) return by_torchao ? "fp8-tensorwise" : "fp8-current";
+  if (holds(words, "fp8-cs") || holds(words, "current")) return "fp8-current";
   if (holds(words, "fp8-ds") || holds(words, "delayed")) return "fp8-delayed";
   if (holds(words, "fp8-sc") || holds(words, "block")) return "fp8-block";
-  return software_of(point) == Software::bridge && !bracketed(point) ? "fp8-current" : "fp8";
+  if (by_torchao) return "fp8-tensorwise";
+  return software_of(point) == Software::bridge ? "fp8-current" : "fp8";
 }
 
 RecipePrecision products_of(const Point& point) {
@@ -276,8 +278,8 @@ class QuestionWriter {
     if (hardware_.kind.starts_with("v100")) text += ",dtype=fp16";  // it has no bf16
     if (bracketed(point_)) {
       assume(
-          "products in FP8: the table's notes say that the numbers in brackets are of another "
-          "granularity of quantization");
+          "products in FP8 with current scaling: the table's notes say that the numbers in brackets "
+          "are of another granularity of quantization");
     }
     text += kernels_of_their_time();
     if (!holds(lower_case(point_.note), "flash")) {

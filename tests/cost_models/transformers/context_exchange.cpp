@@ -291,7 +291,8 @@ TEST_CASE("what was never measured is said, and so is what has no effect") {
 }
 
 TEST_CASE("Megatron-Core's rings are its default, where there are ranks for them") {
-  CHECK(of_block("cp=4,software=megatron-core-2024") == of_block("cp=4,cp_exchange=p2p"));
+  CHECK(of_block("cp=4,software=megatron-core-2024") ==
+        of_block("cp=4,cp_exchange=p2p,attention=cudnn"));
   CHECK(bare(of_block("cp=4,software=megatron-core-2024,cp_exchange=all_gather")) ==
         bare(of_block("cp=4")));
   CHECK(of_block("cp=4,software=megatron-core-2024,attention=plain") ==

@@ -463,7 +463,7 @@ TEST_CASE("options are refused as those of a roofline are") {
   CHECK(has(
       refusal(gpt_of(1, 1024, 16), of_2021(1, 1), options),
       "no dtype is called 'bf8' (there are fp32, tf32, fp16, bf16, fp8, fp8-current, fp8-delayed, "
-      "fp8-block, mxfp8, nvfp4)"));
+      "fp8-block, fp8-tensorwise, fp8-rowwise, mxfp8, nvfp4)"));
   options = {};
   options.efficiency = 2;
   CHECK(has(refusal(gpt_of(1, 1024, 16), of_2021(1, 1), options), "efficiency must be above 0"));

@@ -60,6 +60,19 @@ TEST_CASE("software is its options, whatever the order, and an option goes befor
   CHECK(says(priced(generation + own), "attention=plain,fused=no,"));
 }
 
+TEST_CASE("Megatron's attention is cuDNN's where that was measured") {
+  for (const std::string generation : {"megatron-core-2024", "megatron-bridge-2026.02"}) {
+    CAPTURE(generation);
+    const std::string software = ",software=" + generation;
+    CHECK(says(priced(software), "attention=cudnn,fused=yes"));
+    CHECK(block(priced(software)).forward < block(priced(software + ",attention=flash")).forward);
+    CHECK(block(priced(software, "a100")).forward ==
+          block(priced(software + ",attention=flash", "a100")).forward);
+    CHECK(says(priced(software, "a100"), "attention=flash,fused=yes"));
+    CHECK_THROWS_AS(priced(software + ",attention=cudnn", "a100"), UsageError);
+  }
+}
+
 TEST_CASE("what software sets for experts does not concern other models") {
   CHECK(says(with_experts(",software=megatron-bridge-2026.06"), "graphs=full"));
   CHECK(!says(priced(",software=megatron-bridge-2026.06"), "graphs="));

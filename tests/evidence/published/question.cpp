@@ -364,10 +364,14 @@ TEST_CASE("products in FP8 are asked as such") {
     CHECK(setting.trace.ends_with(std::string(",dtype=") + one.recipe));
     CHECK(setting.degrees.precision.name == one.precision);
   }
+  CHECK(asked("fp8 rowwise", "torchtitan").request.setting.trace.find(",dtype=fp8-rowwise") !=
+        std::string::npos);
+  CHECK(asked("compile fp8", "torchtitan").request.setting.trace.find(",dtype=fp8-tensorwise") !=
+        std::string::npos);
   CHECK(asked("FP8", "megatron-core").request.setting.trace.ends_with(",dtype=fp8"));
   CHECK(asked("MXFP8", "megatron-core").request.setting.degrees.precision.name == "bf16");
   const Question both = asked("bf16 (fp8 in parentheses)", "Megatron-Bridge");
-  CHECK(both.request.setting.trace.ends_with(",dtype=fp8"));
+  CHECK(both.request.setting.trace.ends_with(",dtype=fp8-current"));
   CHECK(assumes(both, "another granularity of quantization"));
   CHECK(asked("BF16", "Megatron-Bridge")
             .request.setting.trace.ends_with("software=megatron-bridge-2025.11"));
