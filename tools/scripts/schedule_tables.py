@@ -46,7 +46,8 @@ gap below one per cent may stay. Where a message takes longer than an op, so tha
 their link, branch and bound proves nothing, since it keeps no op back to let another's message go first; local search
 goes on until the time is over. `zb_auto` runs the same search for a bounded number of states, and tries the round of
 `cyclic` and the schedules of its placement whose order is fixed; in loops it also starts from grouped interleaving
-(`interleaved_zb:group=`, groups of every size).
+(`interleaved_zb:group=`, groups of every size). [A table of proved optima](optima/README.md) has 649 small pipelines,
+for those who measure a scheduler of their own.
 
 How far a rhythm is from the fastest: where the middle of a step repeats one round of F, I and W, `stageline bound`
 names its period, the maximum cycle ratio, and the shortest that any rounds have with as many stashes. `cyclic`
