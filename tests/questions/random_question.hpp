@@ -29,6 +29,9 @@ class Questions {
   /// parallelism in any nesting.
   std::vector<std::string> problem_on_machines();
 
+  /// A schedule with some of its knobs, of those that are `only` synchronous or not.
+  std::string schedule(int devices, std::optional<Synchrony> only);
+
   /// A whole number from 0 to `below` - 1.
   int number(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
   /// True once in `times`.
@@ -41,7 +44,6 @@ class Questions {
   const std::string& folder() const { return folder_; }
 
  private:
-  std::string schedule(int devices, std::optional<Synchrony> only);
   std::string trace();
   std::string cluster_file(int devices);
   std::string machines_file(int devices);
