@@ -302,7 +302,9 @@ TEST_CASE("the parts of a GPU have SMs of their own, and compute") {
     MESSAGE(title_of(parts));
     if (parts[0].processors == 0) continue;  // so many GPUs
     DeviceResource all;
-    REQUIRE(green_driver().resource(parts[0].where.index(), &all, 1) == 0);
+    int gpu = 0;
+    REQUIRE(green_driver().device(&gpu, parts[0].where.index()) == 0);
+    REQUIRE(green_driver().resource(gpu, &all, 1) == 0);
     const at::Tensor numbers = at::arange(64 * 64, at::kDouble).view({64, 64});
     int together = 0;
     for (const Accelerator& part : parts) {

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Does gpu_evidence keep what it measured, whole, wherever it is cut short, and does the tree take it up?
 
-gpu_evidence.py STAGELINE SOURCE_ROOT          with stand-ins for the tools
-gpu_evidence.py STAGELINE SOURCE_ROOT BUILD    with the tools of this build folder, small, on cores"""
+gpu_evidence.py STAGELINE SOURCE_ROOT                      with stand-ins for the tools
+gpu_evidence.py STAGELINE SOURCE_ROOT BUILD [GPU DRIVER]   with the tools of this build folder, small: on cores, and on
+                                                           the stand-in for a GPU (stand_in/)"""
+import gzip
 import json
 import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -97,9 +100,9 @@ class Bench:
         shutil.copy(f"{kept}.summary.json", folder / "evidence.summary.json")
         shutil.copy(root / "traces/data/cpu/lenet5-cpu.json", folder / "trace.json")
 
-    def call(self, found, *words, seconds=300):
-        return subprocess.run([*self.command, str(self.build), str(found), *words, "--on", "cpu", "--seconds",
-                               str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    def call(self, found, *words, seconds=300, on="cpu", env=None):
+        return subprocess.run([*self.command, str(self.build), str(found), *words, "--on", on, "--seconds",
+                               str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
 
     def scratch_tree(self):
         """What --adopt changes, copied."""
@@ -123,48 +126,136 @@ class Bench:
                                str(build), str(tree)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def cut_short(bench):
-    """Twenty calls that end at random: by their clock, a signal, or killed."""
+def is_whole(name, data):
+    """Whether a file of an archive is all of one."""
+    try:
+        data = gzip.decompress(data) if name.endswith(".gz") and data[:1] != b"[" else data
+        return not name.endswith((".json", ".json.gz")) or json.loads(data) is not None
+    except (OSError, EOFError, ValueError):
+        return False
+
+
+def begin(bench, found, call, how, draw, most):
+    """A call that is ended at random, by its clock, a signal, or killed: its exit code."""
+    seconds = draw.uniform(1, most) if how == "clock" else 300
+    since = time.monotonic()
+    running = subprocess.Popen([*bench.command, str(bench.build), str(found), call, "--on", "cpu", "--seconds",
+                                f"{seconds:.2f}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if how != "clock":
+        time.sleep(draw.uniform(0, most / 2))
+        running.send_signal(signal.SIGTERM if how == "signal" else signal.SIGKILL)
+    code = running.wait()
+    took = time.monotonic() - since
+    check(how != "clock" or took < seconds + 5, f"{call} of {seconds:.1f} s took {took:.1f} s")  # with Python's start
+    return code
+
+
+def cut_short(bench, calls, most):
+    """Twenty calls that end at random: nothing is half written or lost, and what is done is adopted."""
     draw = random.Random(1)
-    found, before = bench.folder / "cut", set()
-    whole = bench.folder / "evidence.json.gz"
-    ends = {"clock": 0, "signal": 0, "killed": 0}
+    found, before = bench.folder / "cut", {}
+    cut = {call: 0 for call in calls}
     for number in range(20):
-        how = ("clock", "signal", "killed")[number % 3]
-        began = subprocess.Popen([*bench.command, str(bench.build), str(found), "first", "--on", "cpu", "--seconds",
-                                  f"{draw.uniform(1, 9) if how == 'clock' else 60:.2f}"],
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if how != "clock":
-            time.sleep(draw.uniform(0, 1.5))
-            began.send_signal(signal.SIGTERM if how == "signal" else signal.SIGKILL)
-        code = began.wait()
+        how, call = ("clock", "signal", "killed")[number % 3], calls[number // 3 % len(calls)]
+        code = begin(bench, found, call, how, draw, most)
+        cut[call] += 1
         # It may have ended, or not have begun, before the signal came.
-        check(code in ((0,) if how == "clock" else (0, 143, -15) if how == "signal" else (0, -9)), f"{how} gave {code}")
-        ends[how] += 1
-        archive = found / "first.tar.gz"
+        allowed = {"clock": (0,), "signal": (0, 143, -15), "killed": (0, -9)}[how]
+        check(code in allowed, f"{call}, {how}, gave {code}")
+        archive = found / f"{call}.tar.gz"
         if not archive.exists():
             continue
         index, files = contents(archive)
         done = {one["piece"] for one in index["done"]}
-        check(before <= done, f"{how} lost {before - done}")
+        check(before.get(call, set()) <= done, f"{call}, {how}, lost {before.get(call, set()) - done}")
         for name in done:
-            if f"{name}/evidence.json.gz" in files:
-                check(files[f"{name}/evidence.json.gz"] == whole.read_bytes(), f"{name} is half written")
             check(any(file.startswith(name + "/") for file in files), f"nothing of {name} is there")
-        check(all(file.split("/")[0] in done | {one["piece"] for one in index["failed"]} for file in files),
-              f"there is more than what is done: {sorted(files)}")
-        before = done
-        if len(done) > 8 and number < 17:  # again from the beginning
+        listed = done | {one["piece"] for one in index["failed"]} | set(index["unfinished"])
+        check(all(file.split("/")[0] in listed for file in files), f"there is more than what is done: {sorted(files)}")
+        for name, data in files.items():
+            check(is_whole(name, data), f"{name} is half written")
+        before[call] = done
+        adopt_done(bench, found, before)
+        if sum(map(len, before.values())) > 16 and number < 15:  # again from the beginning
             shutil.rmtree(found)
-            before = set()
+            before = {}
+    print("cut short:", cut)
+    check(all(cut.values()), f"cut short: {cut}")
+
+
+def adopt_done(bench, found, done):
+    """What is done is adopted, into a tree of its own."""
+    pieces_done = set().union(*done.values())
+    if "facts" not in pieces_done:
+        return
     tree = bench.scratch_tree()
-    if before and "facts" in before:
-        result = bench.adopt(found, tree)
-        check(result.returncode == 0, f"what is done is not adopted: {result.stdout}")
-        for name in before:
-            if name.startswith("trace-"):
-                traces = list((tree / "traces/data").glob(f"*/{name.removeprefix('trace-')}-*.json"))
-                check(traces, f"{name} is not adopted")
+    result = bench.adopt(found, tree)
+    check(result.returncode == 0, f"what is done is not adopted: {result.stdout}")
+    for name in pieces_done:
+        if name.startswith("trace-"):
+            traces = list((tree / "traces/data").glob(f"*/{name.removeprefix('trace-')}-*.json"))
+            check(traces, f"{name} is not adopted")
+    check("kernels" not in pieces_done or (tree / "tools/executor/found/cpu/kernels.json").exists(),
+          "the kernels are not adopted")
+
+
+# Golden outputs that name the bundled traces, or did.
+OF_TRACES = ("costs_errors", "errors", "help", "list", "sweep", "widths")
+
+
+def with_traces_of(bench, tree):
+    """A `stageline` that carries the traces of this tree: one source is compiled and linked anew."""
+    build, folder = bench.stageline.parent.parent, bench.folder / "anew"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    said = subprocess.run(["ninja", "-C", build, "-t", "commands", "tools/stageline"], stdout=subprocess.PIPE, check=True,
+                          text=True)
+    commands = [shlex.split(line) for line in said.stdout.splitlines() if not line.startswith("ninja:")]
+    embed = next(words for words in commands if any(word.endswith("embed.py") for word in words)
+                 and "traces/data/embedded_data.cpp" in words)
+    embed[embed.index("traces/data/embedded_data.cpp")] = str(folder / "embedded_data.cpp")
+    listed = (tree / "traces/data/meson.build").read_text().split("bundled_trace_files = files(")[1].split(")")[0]
+    for name in re.findall(r"'([^']+)'", listed):
+        if (tree / "traces/data" / name).exists():
+            embed.append(str(tree / "traces/data" / name))  # the last table of the command is that of traces
+    # The source that has it, by itself or among others.
+    for words in commands:
+        if "-c" not in words:
+            continue
+        source = build / words[words.index("-c") + 1]
+        if source.name == "embedded_data.cpp" or (source.exists() and "traces/data/embedded_data.cpp" in
+                                                  source.read_text(errors="replace")[:4000]):
+            break
+    text = f"#include <{source}>\n" if source.name == "embedded_data.cpp" else source.read_text()
+    (folder / "source.cpp").write_text(re.sub(r"[^<\"]*traces/data/embedded_data\.cpp", f"{folder}/embedded_data.cpp",
+                                              text))
+    words[words.index("-c") + 1] = str(folder / "source.cpp")
+    words[words.index("-o") + 1] = str(folder / "source.o")
+    for flag in ("-MF", "-MQ"):
+        if flag in words:
+            words[words.index(flag) + 1] = str(folder / "source.d")
+    link = commands[-1]
+    link[link.index("-o") + 1] = str(folder / "stageline")
+    link.insert(link.index("-o"), str(folder / "source.o"))
+    for one in (embed, words, link):
+        made = subprocess.run(one, cwd=build, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        check(made.returncode == 0, f"{one[0]}: {made.stdout[-1000:]}")
+    return folder / "stageline"
+
+
+def goldens_stay(bench, tree):
+    """Traces that are adopted are bundled, and the golden outputs are the same with them."""
+    if not (bench.stageline.parent.parent / "build.ninja").exists():
+        print("skipped: golden outputs; this stageline is not in a build folder of Ninja")
+        return
+    anew = with_traces_of(bench, tree)
+    traces = subprocess.run([anew, "list", "traces"], stdout=subprocess.PIPE, text=True).stdout
+    check("lenet5-cpu-fp32" in traces, f"the trace is not bundled: {traces}")
+    tests = bench.root / "tests"
+    result = subprocess.run([sys.executable, tests / "golden.py", anew, *(tests / f"golden/{name}.cmd" for name in
+                                                                          OF_TRACES)],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    check(result.returncode == 0, f"golden outputs with the traces: {result.stdout[:3000]}")
 
 
 def cuts(bench):
@@ -191,7 +282,7 @@ def cuts(bench):
 
 def stand_ins(bench):
     cuts(bench)
-    cut_short(bench)
+    cut_short(bench, ("first", "second"), 8)
 
     # A group of which one fails is run one by one; what reads a failed piece is left out; the others are there.
     found = bench.folder / "found"
@@ -213,6 +304,7 @@ def stand_ins(bench):
     check("waits for first" in page, "an item was struck although a piece of it is missing")
     check("cpu-parts2-1" in page, "the table of evidence does not have the new one")
     check("'cpu/lenet5-cpu-" in (tree / "traces/data/meson.build").read_text(), "meson.build does not name the trace")
+    goldens_stay(bench, tree)
     check("| full | 0.00 ms |" in (tree / "tools/executor/found/cpu/README.md").read_text(), "no row of a copy")
 
     # Another call goes on where it ended, from another folder, too; then the item goes. A study whose time is over
@@ -261,10 +353,8 @@ def stand_ins(bench):
     check(result.returncode != 0 and "holds no archive" in result.stdout, f"adopting nothing gave {result.stdout}")
 
 
-def dry_run(bench):
-    """All pieces with the real tools on cores: no name, path or flag is wrong."""
-    found = bench.folder / "found"
-    result = bench.call(found, "first", "second", "kernels", seconds=1200)
+def ended_well(found, result):
+    """Whether all was done; a study may be stopped by its clock."""
     left = []
     for archive in sorted(found.glob("*.tar.gz")):
         index, _ = contents(archive)
@@ -272,11 +362,69 @@ def dry_run(bench):
         print(archive.name, {one["piece"]: one["seconds"] for one in index["done"]})
     unfinished = [one for one in left if one.startswith("staleness: stopped by the clock")]
     check(result.returncode == 0 and left == unfinished, f"exit code {result.returncode}; {left}; {result.stdout}")
+
+
+def dry_run(bench):
+    """All pieces with the real tools on cores: no name, path or flag is wrong."""
+    found = bench.folder / "found"
+    ended_well(found, bench.call(found, "first", "second", "kernels", seconds=1200))
     tree = bench.scratch_tree()
     result = bench.adopt(found, tree)
     check(result.returncode == 0, f"adopting gave {result.returncode}: {result.stdout}")
     page = (tree / "tools/executor/README.md").read_text()
     check(not re.search("waits for (first|kernels)", page), "an item was not struck")
+
+
+class OnGpu(Bench):
+    """The tools with a LibTorch whose CUDA device is a stand-in, beside a driver that answers as CUDA's does."""
+
+    def __init__(self, bench, gpu, driver):
+        super().__init__(bench.stageline, bench.root, bench.folder, bench.folder / "parted")
+        for tool in TOOLS:
+            path = self.build / tool
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f'#!/bin/sh\nLD_PRELOAD={gpu} LD_LIBRARY_PATH={driver.parent}:$LD_LIBRARY_PATH '
+                            f'exec {bench.build / tool} "$@"\n')
+            path.chmod(0o755)
+        words = bench.folder / "words"
+        words.mkdir()
+        (words / "nvidia-smi").write_text('#!/bin/sh\ncase "$1" in --query-gpu=name*) echo "name, driver_version"; '
+                                          'echo "NVIDIA H200, 580.65.06";; *) echo "GPU0 X";; esac\n')
+        (words / "nvidia-smi").chmod(0o755)
+        self.env = os.environ | {"PATH": f"{words}:{os.environ['PATH']}"}
+
+
+PARTS = {"parts2-1": "2 parts of 64 SMs", "parts2-2": "2 parts of 64 SMs", "parts4": "4 parts of 32 SMs",
+         "parts8": "8 parts of 16 SMs"}
+
+
+def dry_run_on_parts(bench):
+    """All pieces but the kernels as a GPU is asked for them, in parts; what is found has its chip's name."""
+    found = bench.folder / "found-on-parts"
+    ended_well(found, bench.call(found, "first", "second", seconds=1200, on="cuda-small", env=bench.env))
+    files = {name: data for archive in found.glob("*.tar.gz") for name, data in contents(archive)[1].items()}
+    for piece, parts in PARTS.items():
+        device = json.loads(gzip.decompress(files[f"{piece}/evidence.json.gz"]))["device"]
+        check(parts in device, f"{piece} ran on {device}")
+    log = files["tests-accelerator/log.txt"].decode()
+    check("2 parts of 64 SMs" in log and "skipped:" not in log, f"the tests of a GPU's parts did not run: {log[-500:]}")
+    check(b"64 SMs" in files["offload-trace/trace.json"], "the trace of half a GPU is of another")
+
+    tree = bench.scratch_tree()
+    result = bench.adopt(found, tree)
+    check(result.returncode == 0, f"adopting gave {result.returncode}: {result.stdout}")
+    for name in ("traces/data/h200/lenet5-h200-tf32.json", "tools/executor/evidence/h200-parts8.summary.json",
+                 "tools/executor/found/h200/facts.json", "tools/executor/found/h200/offload-half-run.json"):
+        check((tree / name).exists(), f"{name} is not there: {result.stdout}")
+    check("# Found on NVIDIA H200" in (tree / "tools/executor/found/h200/README.md").read_text(), "no page of the GPU")
+
+    for devices, said in (("cuda:17", "17 accelerators do not go into one GPU"), ("cuda:3@64", "2 go"),
+                          ("cuda:2@12", "an accelerator cannot have 12 SMs")):
+        result = subprocess.run([bench.build / TOOLS[2], bench.root / "traces/data/cpu/lenet5-cpu.json", "--model",
+                                 "lenet5", "--schedule", "1f1b", "--devices", devices],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        check(result.returncode == 2 and said in result.stdout and "132 SMs, parted by 8" in result.stdout,
+              f"{devices} gave {result.returncode}: {result.stdout[-300:]}")
 
 
 def asked_of_a_gpu(bench):
@@ -304,7 +452,12 @@ def main():
         bench = Bench(stageline, root, pathlib.Path(folder), build)
         if build:
             dry_run(bench)
+            cut_short(bench, ("first", "second", "kernels"), 20)
             asked_of_a_gpu(bench)
+            if len(sys.argv) > 4:
+                dry_run_on_parts(OnGpu(bench, *(pathlib.Path(one).resolve() for one in sys.argv[4:6])))
+            else:
+                print("skipped: parts of a GPU; the stand-in is for LibTorch 2.13 or later without CUDA")
         else:
             stand_ins(bench)
     return 1 if failed else 0

@@ -2,7 +2,6 @@
 #include "tools/inputs/traces.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -153,8 +152,8 @@ std::string meant(const std::string& text, const std::vector<std::string>& known
     if (!source.spelling.empty()) spellings += fmt::format("{}, ", source.spelling);
   }
   throw UsageError(fmt::format(
-      "there is no trace \"{}\"{}; a trace is a file, {}or a bundled one ({}); see `stageline list`",
-      text, meant(text, known), spellings, fmt::join(known, ", ")));
+      "there is no trace \"{}\"{}; a trace is a file, {}or a bundled one; see `stageline list traces`",
+      text, meant(text, known), spellings));
 }
 
 // A model's config.json from Hugging Face, and no trace.

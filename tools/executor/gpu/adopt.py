@@ -22,9 +22,15 @@ CHIPS = ("gb300", "gb200", "b300", "b200", "h200", "h100", "a100", "l40s", "a10"
 WAITS = re.compile(r"<!-- waits for (\S+) -->\n(.*?)<!-- end -->\n", re.S)
 
 
+def name_of(facts):
+    """The GPU's, as LibTorch or else nvidia-smi says it; empty without one."""
+    told = facts.get("gpu", [])  # a line of titles, and one for each GPU: "NVIDIA H100 80GB HBM3, 580.65, …"
+    return facts.get("torch", {}).get("name", "") or (told[1].split(",")[0] if len(told) > 1 else "")
+
+
 def chip_of(facts):
     """"NVIDIA H100 80GB HBM3" → "h100"; of no GPU the machine's "cpu"."""
-    name = facts.get("torch", {}).get("name", "")
+    name = name_of(facts)
     if not name:
         return "cpu"
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
@@ -103,7 +109,7 @@ def tests_row(piece, work):
 
 def page_of(chip, facts, found, work, here):
     """What was found, for a reader."""
-    text = [f"# Found on {facts.get('torch', {}).get('name', facts.get('system', chip))}", "",
+    text = [f"# Found on {name_of(facts) or facts.get('system', chip)}", "",
             "Made by `tools/executor/gpu_evidence --adopt` from what its calls measured.", "",
             f"LibTorch {facts.get('torch', {}).get('version', '?')}, "
             f"CUDA {facts.get('torch', {}).get('cuda') or 'none'}, {facts.get('cores', '?')} cores; "
