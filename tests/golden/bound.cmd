@@ -15,3 +15,8 @@ stageline bound uniform:layers=8 --schedule cyclic:limit=3 --devices 4 --microba
 stageline bound uniform:layers=4 --schedule cyclic:limit=1 --devices 2 --microbatches 3 --json -
 stageline simulate uniform:layers=4 --schedule cyclic:limit=1,placement=v --devices 2
 stageline simulate uniform:layers=4 --schedule cyclic:limit=0 --devices 2
+# With degrees: one pipeline that stands for all replicas.
+stageline bound uniform:layers=8,weights=4MB --devices 8 --dp 2 --link 1GB/s,5us --microbatches 8
+stageline bound model:gpt2@h100 --cluster h100x8 --tp 2 --pp 4 --microbatches 8 --json - | grep -A3 '"degrees"'
+stageline bound uniform:layers=8,weights=4MB --devices 8 --dp 2 --link 1GB/s,5us --all-pipelines
+stageline bound uniform:layers=8,weights=4MB --devices 8 --dp 2 --link 1GB/s,5us --sharing fair --quiet

@@ -36,3 +36,6 @@ head -1 ../traces/logs/deepspeed.txt > "$OUT/run.log"
 (cd "$OUT" && ask logged.csv)
 tac ../traces/logs/deepspeed.txt > "$OUT/run.log"
 (cd "$OUT" && ask logged.csv)
+# The figures as JSON, in place of the calibration.
+stageline calibrate points.csv --kind a100 --quiet --threads 1 --json - | grep -E '^  "(kind|source|rows|other_devices)"'
+ask points.csv --kind a100 --out - --json -

@@ -7,3 +7,7 @@ stageline list nonsense
 echo "→ exit $?"
 stageline help list
 stageline list --help | head -n 2
+# The same as JSON.
+stageline list collectives --json - | head -n 8
+stageline list --figures --json -
+echo "→ exit $?"

@@ -15,3 +15,5 @@ stageline optimal uniform:layers=4 --memory 1MB
 stageline optimal uniform:layers=4 --chunks 2
 stageline optimal uniform:layers=2 --devices 2 --microbatches 2 --out - --json -
 stageline optimal uniform:layers=2 --devices 2 --microbatches 2 --out - --json $OUT/o.json | head -n 1; grep '"optimal"' $OUT/o.json
+stageline optimal uniform:layers=4,weights=4MB --devices 8 --dp 2 --link 1GB/s,5us --microbatches 4 --quiet
+stageline optimal uniform:layers=4,weights=4MB --devices 8 --dp 2 --link 1GB/s,5us --all-pipelines

@@ -14,3 +14,4 @@ sed 's/"case": "non-pipelined"/"cases": "non-pipelined"/' staleness.json > broke
 try broken.json
 echo '{"format": "stageline-staleness 1", "seeds": 3, "runs": []}' > empty.json
 try empty.json
+try staleness.json --json - | head -n 8

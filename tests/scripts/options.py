@@ -258,16 +258,16 @@ ELSEWHERE = {
               "--merge", "--show", "--json", "--quiet"},
     "phase": {"--x", "--y", "--exhaustive", "--threads", "--json", "--quiet", *PICTURES},
     "time-to-accuracy": {"--target", "--trace", "--switch-svg", *PICTURES, *OUTPUT},
-    "import": {"--out", "--quiet"},
+    "import": {"--json", "--out", "--quiet"},
     "overlay": {"--measured", "--top", "--step", *PICTURES, *PAGE, *OUTPUT},
     "diff": {"--and", "--trace", *OUTPUT},
-    "reproduce": {"--output", "--only"},
+    "reproduce": {"--json", "--output", "--only"},
     "replay": {"--json", "--report", "--summary", "--against"},
     "published": {"--source", "--rows", "--markdown", "--json", "--evidence-out", "--validation-out",
                   *PICTURES},
-    "calibrate": {"--kernels", "--page", "--kind", "--free", "--out", "--threads", "--quiet"},
-    "staleness": {"--report"},
-    "list": {"--figures", "--request-schema"},
+    "calibrate": {"--kernels", "--page", "--kind", "--free", "--out", "--json", "--threads", "--quiet"},
+    "staleness": {"--json", "--report"},
+    "list": {"--figures", "--json", "--request-schema"},
 }
 
 # Options of model:…: a value, and what else is in the question; of a language model, beside

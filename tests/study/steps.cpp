@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <random>
 
 #include "sim/analysis/cycle_words.hpp"
@@ -101,6 +102,40 @@ TEST_CASE("the derived step is the one that a long run shows, and no bound is ab
   Case stream = uniform_case("pipedream", 2, 4);
   stream.program = study(stream).program;
   CHECK_THROWS_WITH_AS(bound_of(stream), doctest::Contains("--schedule"), UsageError);
+}
+
+TEST_CASE("with degrees the bound is of the pipeline that stands for all replicas") {
+  const Cluster cluster =
+      uniform_cluster(8, LinkSpec{parse_bandwidth("1GB/s"), parse_time("5us")}, std::nullopt);
+  for (const std::string schedule : {"gpipe", "1f1b", "zb_h1"}) {
+    for (const int tensor : {1, 2}) {
+      for (const int data : {1, 2}) {
+        CAPTURE(schedule);
+        CAPTURE(tensor);
+        CAPTURE(data);
+        Degrees degrees;
+        degrees.tensor = tensor;
+        degrees.data = data;
+        degrees.pipeline = 8 / tensor / data;
+        Case asked = uniform_case(schedule, degrees.pipeline, 8);
+        asked.model = uniform_model("layers=8,weights=1MB,output=1MB");
+        for (Layer& layer : asked.model.layers) {
+          layer.gradients = Bytes{1'000'000};
+          layer.collectives = {
+              {CollectiveKind::all_reduce, Dimension::tensor, Bytes{1'000'000}, 2, 2, 0}};
+        }
+        asked.ranked = std::make_shared<RankedCluster>(cluster, degrees, "best", "none", false);
+        asked.cluster = asked.ranked->ranks();
+        const std::optional<Bound> bound = bound_of(asked);
+        REQUIRE(bound);
+        CHECK(bound->step == study(asked).step_time);
+        for (const LowerBound& one : bound->bounds) {
+          CAPTURE(one.name);
+          CHECK(one.step <= bound->step);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("a link that carries more than the devices compute is a bound of its own") {

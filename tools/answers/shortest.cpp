@@ -3,12 +3,14 @@
 #include <chrono>
 #include <utility>
 
+#include "tools/answers/bounded.hpp"
 #include "tools/study/figures/notes.hpp"
 
 namespace stageline {
 
 OptimalAnswer answer(const OptimalQuestion& question, const SearchWatch& watch) {
   OpenedCase opened = opened_case(question);
+  check_one_pipeline(opened.asked, "an order");
   const auto begin = std::chrono::steady_clock::now();
   Optimal found = optimal(opened.asked, [&](const BranchKnown& known) {
     const Time left = question.most - (std::chrono::steady_clock::now() - begin);

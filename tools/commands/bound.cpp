@@ -39,10 +39,12 @@ int run_bound(const CommonFlags& flags) {
 void add_bound(Flags command) {
   const auto flags = std::make_shared<CommonFlags>();
   add_problem_flags(command, *flags, Many::no, Many::no, Given::no);
+  add_degree_flags(command, *flags);
   add_output_flags(command, *flags);
   command.footer(
       "Example:\n  stageline bound resnet50-cpu --schedule pipedream --devices 4\n"
-      "Of pipelines alone: without tensor, context, expert or data parallelism.\n"
+      "With degrees: collectives inside F, I and W are part of their times, and one pipeline stands "
+      "for all replicas.\n"
       "Exit code 1: the schedule has no rounds that repeat exactly.");
   command.runs([flags] { return run_bound(*flags); });
 }

@@ -17,6 +17,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/program_main.hpp"
+#include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/inputs/clusters.hpp"
 #include "tools/published/calibrate.hpp"
@@ -39,6 +40,7 @@ struct CalibrateFlags {
   std::string device;
   std::vector<std::string> free;
   std::string out;
+  std::string json;
   int threads = 0;  // 0: as many as there are processors
   bool quiet = false;
 };
@@ -119,18 +121,26 @@ DeviceKind kind_of(const CalibrateFlags& flags, const KernelTable& table) {
       flags.kernels, wanted, fmt::join(names, ", ")));
 }
 
+// Whether standard output is for one of the files alone; refuses several.
+bool is_only_files(const CalibrateFlags& flags) {
+  return to_stdout({{"--out", flags.out}, {"--page", flags.page}, {"--json", flags.json}});
+}
+
 int run_kernels(const CalibrateFlags& flags) {
   if (!flags.points.empty() || !flags.free.empty() || flags.threads > 0) {
     throw UsageError("--kernels takes the place of POINTS, and of --free and --threads with it");
   }
   check_writable(flags.out);
   check_writable(flags.page);
+  check_writable(flags.json);
+  const bool silent = is_only_files(flags);
   const KernelTable table = read_kernel_table(read_text(flags.kernels), flags.kernels);
   KernelsFit fit = fit_kernels(table, kind_of(flags, table));
   if (fit.calibration.date.empty()) fit.calibration.date = today();
   if (!flags.out.empty()) write_file(flags.out, print_calibration(fit.calibration));
   if (!flags.page.empty()) write_file(flags.page, kernels_page(fit, table));
-  if (flags.out == "-" || flags.page == "-") return 0;
+  if (!flags.json.empty()) write_file(flags.json, kernels_json(fit, table));
+  if (silent) return 0;
   show("{}", kernels_text(fit, table, text_width()));
   say_written(flags);
   return 0;
@@ -143,12 +153,15 @@ int run(const CalibrateFlags& flags) {
   }
   if (!flags.page.empty()) throw UsageError("--page goes with --kernels");
   check_writable(flags.out);
+  check_writable(flags.json);
+  const bool silent = is_only_files(flags);
   try {
     std::vector<std::string> notes;
     const PointsCalibration found = calibrated_on(flags, notes);
     let_results_be_written();
     if (!flags.out.empty()) write_file(flags.out, print_calibration(found.calibration));
-    if (flags.out == "-") return 0;
+    if (!flags.json.empty()) write_file(flags.json, calibration_json(found, notes));
+    if (silent) return 0;
     show("{}", calibration_text(found, flags.points, text_width()));
     if (!flags.quiet) print_notes(notes);
     say_written(flags);
@@ -186,6 +199,10 @@ void add_calibrate(Flags command) {
   command
       .option("--out", flags->out,
               "write the calibration to this file, which --calibration takes, or - for stdout")
+      .writes_file();
+  command
+      .option("--json", flags->json,
+              "write constants, errors and refused rows as JSON to this file, or - for stdout")
       .writes_file();
   command
       .option("--threads", flags->threads,

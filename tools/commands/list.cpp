@@ -16,10 +16,13 @@
 #include "schedulers/aliases.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
+#include "tools/base/files.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/listed_json.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/settings.hpp"
@@ -164,16 +167,17 @@ std::string list_traces() {
 struct ListedKind {
   const char* word;
   std::string (*text)();
+  Json (*json)();  // an object with a member for each list
 };
 
 constexpr ListedKind listed_kinds[] = {
-    {"schedules", list_schedulers},
-    {"partitioners", list_partitioners},
-    {"models", [] { return list_models() + list_families(); }},
-    {"software", list_software},
-    {"clusters", list_clusters},
-    {"collectives", list_collectives},
-    {"traces", list_traces},
+    {"schedules", list_schedulers, schedules_json},
+    {"partitioners", list_partitioners, partitioners_json},
+    {"models", [] { return list_models() + list_families(); }, priced_models_json},
+    {"software", list_software, software_json},
+    {"clusters", list_clusters, clusters_json},
+    {"collectives", list_collectives, collectives_json},
+    {"traces", list_traces, traces_json},
 };
 
 // All of them where `word` is empty.
@@ -185,11 +189,20 @@ std::string listed(const std::string& word) {
   return text.substr(std::min(text.find_first_not_of('\n'), text.size()));
 }
 
+Json listed_json(const std::string& word) {
+  Json all = Json::object();
+  for (const ListedKind& kind : listed_kinds) {
+    if (word.empty() || word == kind.word) all.update(kind.json());
+  }
+  return all;
+}
+
 void add_list(Flags command) {
   struct Asked {
     std::string word;
     bool schema = false;
     bool figures = false;
+    std::string json;
   };
   const auto asked = std::make_shared<Asked>();
   std::vector<std::string> words;
@@ -199,8 +212,17 @@ void add_list(Flags command) {
                "print the JSON Schema of a request, and nothing else");
   command.flag("--figures", asked->figures,
                "print the figures of a row as a table in Markdown, and nothing else");
+  command
+      .option("--json", asked->json,
+              "write the names as JSON to a file, or - for stdout, and print nothing else there")
+      .writes_file();
   command.footer("Example:\n  stageline list schedules");
   command.runs([asked] {
+    if (!asked->json.empty() && (asked->schema || asked->figures)) {
+      throw UsageError("--json lists names; leave out --request-schema and --figures");
+    }
+    if (!asked->json.empty()) write_file(asked->json, listed_json(asked->word).text());
+    if (asked->json == "-") return 0;
     if (asked->schema || asked->figures) {
       show("{}{}", asked->schema ? request_schema() : "", asked->figures ? figures_page() : "");
       return 0;

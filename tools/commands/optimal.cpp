@@ -106,6 +106,7 @@ void add_optimal(Flags command) {
       .describe("micro-batches per step; default: 4 per device");
   add_setting(command, flags->common, "microbatch_size");
   add_setting(command, flags->common, "partition").describe("as for simulate; default: balanced");
+  add_degree_flags(command, flags->common);
   const Flags search = command.in(SettingGroup::search).common();
   search.option("--limit", flags->limit,
                 "the most a device may hold: N stashes, p or 2p of them, memory (the bytes it has "

@@ -57,4 +57,7 @@ std::string constant_text(const KernelConstant& constant, double value);
 /// any.
 std::string calibration_text(const PointsCalibration& found, const std::string& file, int width);
 
+/// The same as JSON; tools/report/json/README.md lists the keys.
+std::string calibration_json(const PointsCalibration& found, const std::vector<std::string>& notes);
+
 }  // namespace stageline

@@ -1,4 +1,5 @@
-// A calibration as text: its constants, the sets that were tried, its errors, the rows refused.
+// A calibration as text and as JSON: its constants, the sets that were tried, its errors, the rows
+// refused.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,7 +7,9 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <utility>
 
+#include "tools/base/json.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 #include "tools/published/calibrate.hpp"
@@ -139,6 +142,62 @@ std::string rested_on(const Calibration& calibration) {
   return text;
 }
 
+Json step_errors_json(const StepErrors& errors) {
+  return {{"mean", errors.mean},
+          {"median", errors.median},
+          {"p95", errors.p95},
+          {"worst", errors.worst},
+          {"bias", errors.bias}};
+}
+
+Json constants_json(const RateSet& set) {
+  Json constants = Json::array();
+  for (std::size_t c = 0; c < set.free.size(); ++c) {
+    const FittedConstant& found = set.fit.constants[c];
+    constants.push_back({{"name", set.free[c]},
+                         {"built_in", set.priors[c].prior},
+                         {"prior_factor", std::exp(set.priors[c].spread)},
+                         {"value", found.value},
+                         {"error_factor", std::exp(found.standard_error)},
+                         {"at_bound", found.at_bound}});
+  }
+  return constants;
+}
+
+Json sets_json(const RateFit& fit) {
+  Json sets = Json::array();
+  for (std::size_t i = 0; i < fit.sets.size(); ++i) {
+    const RateSet& set = fit.sets[i];
+    sets.push_back({{"free", Json(set.free)},
+                    {"chosen", i == fit.chosen},
+                    {"left_out_errors",
+                     set.cross_validated ? step_errors_json(*set.cross_validated) : Json()}});
+  }
+  return sets;
+}
+
+Json rests_on_json(const Calibration& calibration) {
+  Json all = Json::array();
+  for (const CalibratedRuns& runs : calibration.rests_on) {
+    const bool known = runs.high > 0;
+    all.push_back({{"software", runs.software},
+                   {"kind", runs.kind},
+                   {"products", runs.products},
+                   {"rows", runs.rows},
+                   {"low", known ? Json(runs.low) : Json()},
+                   {"high", known ? Json(runs.high) : Json()}});
+  }
+  return all;
+}
+
+Json refused_json(const PointsCalibration& found) {
+  Json rows = Json::array();
+  for (const RefusedPoint& one : found.refused) {
+    rows.push_back({{"id", one.id}, {"line", one.line}, {"reason", one.reason}});
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string constant_text(const KernelConstant& constant, double value) {
@@ -179,6 +238,34 @@ std::string calibration_text(const PointsCalibration& found, const std::string& 
   }
   if (!found.refused.empty()) text += wrapped(refused_rows(found.refused), width);
   return text;
+}
+
+std::string calibration_json(const PointsCalibration& found,
+                             const std::vector<std::string>& notes) {
+  const RateFit& fit = found.fit;
+  const RateSet& chosen = fit.sets[fit.chosen];
+  const Point& worst = found.points[fit.after.worst_step];
+  Json errors = step_errors_json(fit.after);
+  errors["worst_line"] = worst.line;
+  errors["worst_id"] = worst.id;
+  return Json{{"kind", found.calibration.kind},
+              {"source", found.calibration.source},
+              {"date", found.calibration.date},
+              {"rows", found.points.size()},
+              {"other_devices", found.other_devices},
+              {"groups", fit.groups},
+              {"simulations", fit.simulations},
+              {"iterations", chosen.fit.iterations},
+              {"converged", chosen.fit.converged},
+              {"constants", constants_json(chosen)},
+              {"sets", sets_json(fit)},
+              {"built_in_errors", step_errors_json(fit.before)},
+              {"errors", std::move(errors)},
+              {"idle", Json(fit.idle)},
+              {"rests_on", rests_on_json(found.calibration)},
+              {"refused", refused_json(found)},
+              {"notes", Json(notes)}}
+      .text();
 }
 
 }  // namespace stageline

@@ -19,6 +19,7 @@ namespace {
 
 struct ReproduceFlags {
   std::string output;
+  std::string json;
   std::vector<std::string> only;
 };
 
@@ -45,6 +46,8 @@ void run_reproduce(const ReproduceFlags& flags) {
       }
     }
   }
+  if (!flags.json.empty()) write_file(flags.json, sections_json(sections));
+  if (flags.json == "-") return;
   show("{}", report_text(sections));
 }
 
@@ -64,6 +67,8 @@ void add_reproduce(Flags command) {
       .option("--only", flags->only,
               fmt::format("this table, with all its numbers: {}; repeatable", names))
       .repeatable();
+  command.option("--json", flags->json, "write the tables as JSON to a file, or - for stdout")
+      .writes_file();
   command.footer("Example:\n  stageline reproduce --only hybrid");
   command.runs([flags] {
     run_reproduce(*flags);

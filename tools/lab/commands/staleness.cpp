@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/lab.hpp"
 #include "tools/commands/terminal.hpp"
@@ -16,13 +17,17 @@ namespace {
 struct StalenessFlags {
   std::string evidence;
   std::string report;
+  std::string json;
 };
 
 void staleness(const StalenessFlags& flags) {
   const StalenessEvidence evidence =
       parse_staleness_evidence(read_content(flags.evidence).named.text, flags.evidence);
+  const std::string text = staleness_text(evidence);  // refuses runs of another study
   if (!flags.report.empty()) write_staleness_report(flags.report, evidence);
-  show("{}", staleness_text(evidence));
+  if (!flags.json.empty()) write_file(flags.json, staleness_json(evidence));
+  if (flags.json == "-") return;
+  show("{}", text);
 }
 
 void add_staleness(Flags command) {
@@ -37,6 +42,8 @@ void add_staleness(Flags command) {
                   "write staleness.md and its figures to this folder (made where it is missing)")
           .writes_folder(),
       {"{}/staleness.md", "{}/*.svg"});
+  command.option("--json", flags->json, "write all figures as JSON to a file, or - for stdout")
+      .writes_file();
   command.footer("Example:\n  stageline staleness staleness.json --report report");
   command.runs([flags] {
     staleness(*flags);

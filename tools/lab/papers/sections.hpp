@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/lab/papers/finding.hpp"
 
@@ -23,6 +24,9 @@ Section section_of(const SectionEntry& entry);
 
 /// The section of that name; throws UsageError with the nearest name.
 const SectionEntry& reproduction_section(const std::string& name);
+
+/// The rows of the tables; tools/report/json/README.md lists the keys.
+std::string sections_json(const std::vector<Section>& sections);
 
 // Zhang & Abdelrahman: stale weights.
 Section stale_shares();

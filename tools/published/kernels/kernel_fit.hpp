@@ -64,6 +64,9 @@ KernelsFit fit_kernels(const KernelTable& table, const DeviceKind& kind);
 /// for a terminal. `width`: columns of a line; 0: any.
 std::string kernels_text(const KernelsFit& fit, const KernelTable& table, int width);
 
+/// The same as JSON; tools/report/json/README.md lists the keys.
+std::string kernels_json(const KernelsFit& fit, const KernelTable& table);
+
 /// The same as a Markdown page.
 std::string kernels_page(const KernelsFit& fit, const KernelTable& table);
 

@@ -1,9 +1,11 @@
-// What timed kernels say, as tables.
+// What timed kernels say, as tables and as JSON.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <utility>
 
+#include "tools/base/json.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 #include "tools/published/calibrate.hpp"
@@ -76,6 +78,40 @@ std::string kernels_page(const KernelsFit& fit, const KernelTable& table) {
                         curve.note);
   }
   return text;
+}
+
+std::string kernels_json(const KernelsFit& fit, const KernelTable& table) {
+  Json constants = Json::array();
+  for (const KernelFitted& one : fit.constants) {
+    constants.push_back({{"name", one.constant->name},
+                         {"built_in", one.built_in},
+                         {"value", one.value},
+                         {"error_factor", std::exp(one.standard_error)},
+                         {"at_bound", one.at_bound},
+                         {"taken", one.taken},
+                         {"from", one.from}});
+  }
+  Json curves = Json::array();
+  for (const KernelCurve& one : fit.curves) {
+    Json rows = Json::array();
+    for (const std::vector<std::string>& row : one.rows) rows.push_back(Json(row));
+    curves.push_back({{"title", one.title},
+                      {"columns", Json(one.columns)},
+                      {"rows", std::move(rows)},
+                      {"note", one.note}});
+  }
+  return Json{{"kind", fit.calibration.kind},
+              {"device", table.device},
+              {"source", fit.calibration.source},
+              {"date", fit.calibration.date},
+              {"rows", table.rows.size()},
+              {"left_out", table.left_out},
+              {"constants", std::move(constants)},
+              {"untold", Json(fit.untold)},
+              {"errors",
+               {{"mean", fit.mean_error}, {"worst", fit.worst_error}, {"worst_id", fit.worst_row}}},
+              {"curves", std::move(curves)}}
+      .text();
 }
 
 }  // namespace stageline

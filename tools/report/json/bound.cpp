@@ -6,6 +6,7 @@
 #include "sim/base/index.hpp"
 #include "tools/base/json.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/json/row_parts.hpp"
 #include "tools/report/text/bound.hpp"
 
 namespace stageline {
@@ -34,14 +35,15 @@ Json exact_step(const Bound& bound) {
 std::string bound_json(const BoundAnswer& answered) {
   const Setting& setting = answered.setting;
   const Case& asked = answered.asked;
-  if (!answered.bound) return unanswered_json(asked, no_bound);
+  if (!answered.bound) return unanswered_json(asked, no_bound(asked));
   const Bound& bound = *answered.bound;
   Json result;
   result["schedule"] = title(asked.spec);
   result["model"] = setting.model.name;
   result["costs"] = name(setting.model.provenance.origin);
   result["cluster"] = asked.cluster.name;
-  result["devices"] = asked.cluster.devices.size();
+  result["devices"] = asked.device_count();
+  put_degrees(result, asked);
   result["microbatches"] = bound.microbatches;
   put_time(result, "period", bound.period.time);
   result["rounds"] = bound.period.rounds;

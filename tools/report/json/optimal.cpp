@@ -1,5 +1,6 @@
 #include "tools/report/text/optimal.hpp"
 #include "tools/base/json.hpp"
+#include "tools/report/json/row_parts.hpp"
 
 namespace stageline {
 
@@ -8,7 +9,8 @@ std::string optimal_json(const OptimalAnswer& answered) {
   Json result;
   result["model"] = answered.setting.model.name;
   result["cluster"] = found.asked.cluster.name;
-  result["devices"] = found.asked.cluster.devices.size();
+  result["devices"] = found.asked.device_count();
+  put_degrees(result, found.asked);
   result["microbatches"] = found.asked.microbatches;
   result["limit"] = found.limit.empty() ? Json(nullptr) : Json(found.limit);
   result["goal"] = found.for_span ? "span" : "makespan";

@@ -236,20 +236,6 @@ Json unanswered(const Case& asked, const std::string& schedule, const std::strin
   return row;
 }
 
-Json degrees_json(const RankedCluster& ranked) {
-  const Degrees& degrees = ranked.grid().degrees();
-  Json object{{"tp", degrees.tensor},
-              {"cp", degrees.context},
-              {"ep", degrees.expert},
-              {"dp", degrees.data},
-              {"pp", degrees.pipeline},
-              {"order", print_order(degrees.order)},
-              {"pipelines_simulated", ranked.replicas()}};
-  if (degrees.folded()) object["etp"] = degrees.expert_tensor;
-  put_zero(object, degrees);
-  return object;
-}
-
 Json algorithms_json(const std::vector<UsedAlgorithm>& algorithms) {
   Json all = Json::array();
   for (const UsedAlgorithm& one : algorithms) {
@@ -284,7 +270,7 @@ Json placement_json(const Allocation& found) {
 
 void put_ranks(Json& result, const Case& asked, const Outcome& outcome) {
   if (asked.ranked) {
-    result["degrees"] = degrees_json(*asked.ranked);
+    put_degrees(result, asked);
     result["collectives"] = algorithms_json(used_algorithms(asked, outcome));
   }
   if (asked.device_order) result["device_order"] = order_json(asked);

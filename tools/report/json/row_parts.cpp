@@ -1,6 +1,8 @@
 // Builds the objects inside the rows of a comparison.
 #include "tools/report/json/row_parts.hpp"
 
+#include <utility>
+
 #include "tools/inputs/degrees.hpp"
 
 namespace stageline {
@@ -76,6 +78,22 @@ Json ops_json(const std::vector<Op>& ops) {
   Json list = Json::array();
   for (const Op op : ops) list.push_back(print(op));
   return list;
+}
+
+void put_degrees(Json& json, const Case& asked) {
+  if (!asked.ranked) return;
+  const RankedCluster& ranked = *asked.ranked;
+  const Degrees& degrees = ranked.grid().degrees();
+  Json object{{"tp", degrees.tensor},
+              {"cp", degrees.context},
+              {"ep", degrees.expert},
+              {"dp", degrees.data},
+              {"pp", degrees.pipeline},
+              {"order", print_order(degrees.order)},
+              {"pipelines_simulated", ranked.replicas()}};
+  if (degrees.folded()) object["etp"] = degrees.expert_tensor;
+  put_zero(object, degrees);
+  json["degrees"] = std::move(object);
 }
 
 }  // namespace stageline

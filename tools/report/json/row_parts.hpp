@@ -8,6 +8,7 @@
 #include "tools/base/json.hpp"
 #include "tools/compare/uncertainty.hpp"
 #include "tools/report/figure_table.hpp"
+#include "tools/study/case.hpp"
 
 namespace stageline {
 
@@ -24,6 +25,9 @@ Json scenarios_json(const ScenarioSteps& steps, const Distribution& distribution
 /// Sets `zero`, with 2 and 3 `zero_every`, and `shard_group` where there are some. The pipeline's
 /// degree must be set.
 void put_zero(Json& object, const Degrees& degrees);
+
+/// Sets `degrees` where the case has ranks.
+void put_degrees(Json& object, const Case& asked);
 
 /// As a program spells them.
 Json ops_json(const std::vector<Op>& ops);

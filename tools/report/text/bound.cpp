@@ -44,10 +44,16 @@ std::string bounds_table(const Bound& bound, int width) {
 
 }  // namespace
 
+std::string no_bound(const Case& asked) {
+  return fmt::format("no order of rounds repeats exactly, so nothing can be derived{}",
+                     asked.sharing == Sharing::fair ? "; --sharing fifo may have one" : "");
+}
+
 std::string bound_text(const BoundAnswer& answered, int width, bool quiet) {
   const std::string schedule = title(answered.asked.spec);
   std::string lines = quiet ? "" : heading(answered.setting, answered.asked) + "\n";
-  if (!answered.bound) return wrapped(lines + schedule + ": " + no_bound + "\n", width);
+  if (!answered.bound)
+    return wrapped(lines + schedule + ": " + no_bound(answered.asked) + "\n", width);
   const Bound& bound = *answered.bound;
   const Period& period = bound.period;
   lines += fmt::format("{}: step {}, exactly {} every {} of {} micro-batch{}\n", schedule,

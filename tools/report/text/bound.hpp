@@ -8,9 +8,8 @@
 
 namespace stageline {
 
-/// Why there is no bound, where there is none.
-inline constexpr const char* no_bound =
-    "no order of rounds repeats exactly, so nothing can be derived";
+/// Why there is no bound, in one sentence.
+std::string no_bound(const Case& asked);
 
 /// Heading (unless `quiet`), step, cycle, the table of the bounds, and the distance to the largest;
 /// wrapped.

@@ -24,6 +24,9 @@ std::string staleness_markdown(const StalenessEvidence& evidence);
 /// The findings for a terminal.
 std::string staleness_text(const StalenessEvidence& evidence);
 
+/// The findings, and the nets with their cases; tools/report/json/README.md lists the keys.
+std::string staleness_json(const StalenessEvidence& evidence);
+
 /// Writes staleness.md and its figures to the folder, which is created if missing.
 void write_staleness_report(const std::string& folder, const StalenessEvidence& evidence);
 
