@@ -31,6 +31,8 @@ constexpr std::size_t recipes_from = 4;
 
 constexpr std::array<Optimizer, 3> optimizers = {Optimizer::sgd, Optimizer::momentum,
                                                  Optimizer::adam};
+constexpr std::array<Optimizer, 4> trained_optimizers = {Optimizer::sgd, Optimizer::momentum,
+                                                         Optimizer::adam, Optimizer::muon};
 
 // Bytes a weight that the optimizer keeps for itself.
 std::int64_t state_bytes(Optimizer optimizer) {
@@ -38,6 +40,7 @@ std::int64_t state_bytes(Optimizer optimizer) {
     case Optimizer::sgd:
       return 0;
     case Optimizer::momentum:
+    case Optimizer::muon:
       return 4;
     case Optimizer::adam:
       return 8;
@@ -188,6 +191,10 @@ Optimizer optimizer_called(const std::string& text) {
   return chosen("optimizer", text, optimizers, [](Optimizer o) { return name(o); });
 }
 
+Optimizer trained_optimizer_called(const std::string& text) {
+  return chosen("optimizer", text, trained_optimizers, [](Optimizer o) { return name(o); });
+}
+
 std::string_view name(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::sgd:
@@ -196,6 +203,8 @@ std::string_view name(Optimizer optimizer) {
       return "momentum";
     case Optimizer::adam:
       return "adam";
+    case Optimizer::muon:
+      return "muon";
   }
   return "";  // unreachable; g++ wants it
 }

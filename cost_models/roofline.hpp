@@ -16,7 +16,8 @@ namespace stageline {
 
 struct Calibration;
 
-enum class Optimizer : std::uint8_t { sgd, momentum, adam };
+/// Muon is trained with (tools/executor); no price says what its products take.
+enum class Optimizer : std::uint8_t { sgd, momentum, adam, muon };
 std::string_view name(Optimizer optimizer);
 
 struct RooflineOptions {
@@ -70,7 +71,9 @@ ModelShape parse_shape(const std::string& spec);
 /// "resnet20,width=4".
 std::string shape_of_spec(const std::string& spec);
 
-/// "sgd", "momentum", "adam". Throws UsageError with the nearest.
+/// "sgd", "momentum", "adam": those with a price. Throws UsageError with the nearest.
 Optimizer optimizer_called(const std::string& name);
+/// The same, and "muon".
+Optimizer trained_optimizer_called(const std::string& name);
 
 }  // namespace stageline

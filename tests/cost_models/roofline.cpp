@@ -313,6 +313,10 @@ TEST_CASE("a shape is called by its name and options alone") {
   refused("gpt,layer=2", "did you mean \"layers\"");
   CHECK(optimizer_called("adam") == Optimizer::adam);
   CHECK_THROWS_WITH_AS(optimizer_called("adm"), doctest::Contains("did you mean"), UsageError);
+  // Trained, but without a price.
+  CHECK(trained_optimizer_called("muon") == Optimizer::muon);
+  CHECK_THROWS_WITH_AS(optimizer_called("muon"),
+                       doctest::Contains("there are sgd, momentum, adam)"), UsageError);
 }
 
 }  // namespace

@@ -133,7 +133,8 @@ TEST_CASE("delayed is pipelined under every correction and rule, too") {
     for (const std::string text :
          {"stash", "vertical_sync", "double_buffer", "moving_average", "weight_prediction",
           "spike_compensation", "rate_by_delay", "weight_prediction+spike_compensation",
-          "stash+weight_prediction", "stash+spike_compensation+rate_by_delay"}) {
+          "stash+weight_prediction", "stash+spike_compensation+rate_by_delay", "nesterov",
+          "error_feedback", "stash+nesterov+error_feedback"}) {
       CAPTURE(schedule);
       CAPTURE(text);
       TrainingRequest request =
@@ -152,7 +153,23 @@ TEST_CASE("delayed is pipelined under every correction and rule, too") {
       }
     }
   }
-  CHECK(tried.size() == 10);
+  CHECK(tried.size() == 13);
+}
+
+TEST_CASE("delayed is pipelined with Muon and error feedback under every asynchronous schedule") {
+  for (const Scheduler* const one : schedulers()) {
+    if (one->synchrony != Synchrony::asynchronous) continue;
+    const std::string schedule(one->name);
+    CAPTURE(schedule);
+    TrainingRequest request = request_of("lenet5,width=2", parse_schedules(schedule).at(0), 3, 60);
+    request.optimizer = Optimizer::muon;
+    const std::string without = trained(request).digest;
+    request.corrections = parse_corrections("error_feedback");
+    const TrainingResult delayed = trained(request);
+    CHECK(delayed.digest != without);
+    request.mode = TrainingMode::pipelined;
+    check_same(delayed, trained(request));
+  }
 }
 
 TEST_CASE("a synchronous schedule learns what plain training learns") {

@@ -90,6 +90,16 @@ wait "$pid" || rc=$?
 [ "$rc" = 130 ] || fail "Ctrl-C gave exit code $rc: $(tail -n 1 err)"
 [ ! -e lost.json ] || fail 'a log was written after Ctrl-C'
 
+# Muon with error feedback, and Nesterov: both modes end alike, and the log says what was trained.
+for how in '--optimizer muon --correction error_feedback' '--correction nesterov --momentum 0.99'; do
+  # shellcheck disable=SC2086  # words
+  late=("$trace" "${small[@]}" --schedule pipedream --devices 3 --steps 40 --dtype fp64 --quiet $how)
+  one=$("$train" "${late[@]}" --json how.json | weights)
+  two=$("$train" "${late[@]}" --mode pipelined | weights)
+  { [ -n "$one" ] && [ "$one" = "$two" ]; } || fail "$how: $one delayed, $two pipelined"
+done
+expect 0 '"correction": "nesterov"' cat how.json
+
 # It diverges: said, and exit code 1; the log is written.
 expect 1 'it diverged' "$train" "$trace" --schedule stale_weights --steps 60 --rate 100 \
   --json nan.json
@@ -111,6 +121,9 @@ refused 'try --data digits' --data textures,train=20,test=10
 refused 'name its --schedule' --program some.slp
 refused 'means --weights stash' --correction stash --weights latest
 refused 'needs --optimizer momentum' --correction spike_compensation --optimizer sgd
+refused 'needs --optimizer momentum' --correction nesterov --optimizer muon
+refused 'how the velocity moves the weights' --correction nesterov+spike_compensation
+refused 'sgd, momentum, adam, muon' --optimizer muno
 refused 'pipedream_2bw' --correction double_buffer --schedule stale_weights
 refused 'give each its own' --json same --csv ./same
 refused 'requires --checkpoint' --resume

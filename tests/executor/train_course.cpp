@@ -116,6 +116,65 @@ TEST_CASE("a training that is stopped goes on to the same weights, whichever way
   CHECK(tried == 36);
 }
 
+TEST_CASE("what optimizers and feedback keep is in the checkpoint") {
+  struct Kept {
+    std::string schedule;
+    Optimizer optimizer;
+    std::string correction;
+  };
+  const std::vector<Kept> all = {{"pipedream_2bw", Optimizer::muon, "error_feedback"},
+                                 {"pipedream", Optimizer::adam, "error_feedback"},
+                                 {"stale_weights", Optimizer::momentum, "nesterov+error_feedback"}};
+  const std::string file = scratch("-kept");
+  for (const Kept& one : all) {
+    CAPTURE(one.schedule);
+    TrainingRequest request =
+        request_of("lenet5,width=2", parse_schedules(one.schedule).at(0), 3, 48);
+    request.pipelined = 36;
+    request.evaluate_every = 6;
+    request.optimizer = one.optimizer;
+    request.corrections = parse_corrections(one.correction);
+    const TrainingResult whole = trained(request);
+    request.checkpoint = file;
+    request.checkpoint_every = 6;
+    for (const std::int64_t until : {std::int64_t{1}, std::int64_t{14}, std::int64_t{40}}) {
+      std::atomic<bool> stop{false};
+      const auto tell = [&](const TrainingProgress& now) { stop = stop || now.step >= until; };
+      CHECK_THROWS_AS(train(request, tell, &stop), Stopped);
+      request.resume = true;
+      request.mode = until < 10 ? TrainingMode::pipelined : TrainingMode::delayed;
+    }
+    check_same(trained(request), whole);
+    std::filesystem::remove(file);
+  }
+}
+
+TEST_CASE("plain steps keep a correction that is an optimizer's step of its own, and no other") {
+  TrainingRequest request =
+      request_of("lenet5,width=2", parse_schedules("stale_weights").at(0), 3, 12);
+  request.pipelined = 0;
+  const std::string momentum = trained(request).digest;
+  request.corrections = parse_corrections("error_feedback");
+  CHECK(trained(request).digest == momentum);
+  request.corrections = parse_corrections("nesterov");
+  const TrainingResult plain = trained(request);
+  CHECK(plain.log.settings.correction == "nesterov");
+  TensorModel model =
+      tensor_model(request.shape, request.optimizer, at::TensorOptions(at::kDouble), request.seed);
+  for (std::uint32_t step = 0; step < 12; ++step) {
+    zero_gradients(model);
+    MicroBatch batch = empty_micro_batch(model);
+    Batches{request.data, 2, request.seed, {}}.fill(step, model, batch);
+    for (std::size_t l = 0; l < model.layers.size(); ++l) forward(model, l, batch);
+    CHECK(batch.outputs.back().item<double>() == plain.log.steps[step].loss);
+    for (std::size_t l = model.layers.size(); l-- > 0;) backward(model, l, batch);
+    const OptimizerStep numbers{rate_at(request.recipe, step), 0.9, 1e-3, 0.9 * (1 - 0.9), 1 - 0.9};
+    for (std::size_t l = 0; l < model.layers.size(); ++l) {
+      update(model, l, numbers, NewWeights::beside);
+    }
+  }
+}
+
 TEST_CASE("an evaluation stops, too, when it is asked to") {
   const TrainingRequest request =
       request_of("lenet5,width=2", parse_schedules("stale_weights").at(0), 3, 8);
@@ -219,6 +278,13 @@ TEST_CASE("what does not go together is refused") {
                        UsageError);
   CHECK_THROWS_WITH_AS(parse_corrections("moving_average+weight_prediction"),
                        doctest::Contains("take one of them"), UsageError);
+  CHECK_THROWS_WITH_AS(parse_corrections("nesterov+spike_compensation"),
+                       doctest::Contains("how the velocity moves the weights"), UsageError);
+  request.asked.weights = std::nullopt;
+  request.optimizer = Optimizer::muon;
+  request.corrections = parse_corrections("nesterov");
+  CHECK_THROWS_WITH_AS(trained(request),
+                       doctest::Contains("needs --optimizer momentum (this is muon)"), UsageError);
   CHECK_THROWS_WITH_AS(parse_corrections("stash+vertical_sync"),
                        doctest::Contains("take one of them"), UsageError);
 }

@@ -49,23 +49,28 @@ struct Correction {
   std::vector<at::Tensor> (*for_backward)(const std::vector<at::Tensor>& newest,
                                           const std::vector<at::Tensor>& memory,
                                           int updates) = nullptr;
-  /// Changes the optimizer's step. Not called at delay 0.
+  /// Changes the optimizer's step. Not called at delay 0, but where it is for `every_step`.
   void (*adjust)(OptimizerStep& step, const StaleStep& at) = nullptr;
   bool needs_momentum = false;  // it corrects the velocity of Optimizer::momentum
   /// What the source leaves open and this constant fills in, for --corrections; empty: nothing.
   std::string_view rebuilt{};
+  /// It is an optimizer's step of its own: for stages of delay 0, and for plain training, too.
+  bool every_step = false;
 };
 
 /// All, in the order of --corrections: the table that meson.build lists.
 std::span<const Correction* const> corrections();
 
 /// "none", one name, or several joined by "+". Throws UsageError for an unknown name (with the
-/// nearest), and for two that do not go together: at most one with a rule, one that remembers.
+/// nearest), and for two that do not go together: at most one with a rule, one that remembers, one
+/// that corrects the velocity.
 std::vector<const Correction*> parse_corrections(const std::string& text);
 
 /// The names for the program's text, without those with a rule, which set its `weights` instead.
 std::string correction_text(const std::vector<const Correction*>& some);
 std::optional<WeightRule> rule_of(const std::vector<const Correction*>& some);
+/// The names of those that plain training keeps, as for correction_text().
+std::string plain_correction_text(const std::vector<const Correction*>& some);
 
 /// Several as one.
 class Corrections {
@@ -83,7 +88,7 @@ class Corrections {
                                       const std::vector<at::Tensor>& memory, int delay) const;
   std::vector<at::Tensor> for_backward(const std::vector<at::Tensor>& newest,
                                        const std::vector<at::Tensor>& memory, int updates) const;
-  /// Adjusts the numbers of an update whose gradients are late.
+  /// Adjusts the numbers of an update, by how late its gradients are.
   void adjust(OptimizerStep& step, const StaleStep& at) const;
   /// The numbers of the training's step `step`, from 0, on a stage whose forwards read `delay`
   /// updates behind.
@@ -93,7 +98,7 @@ class Corrections {
   decltype(Correction::remember) remember_ = nullptr;
   decltype(Correction::for_forward) for_forward_ = nullptr;
   decltype(Correction::for_backward) for_backward_ = nullptr;
-  std::vector<decltype(Correction::adjust)> adjust_;
+  std::vector<const Correction*> adjusting_;
 };
 
 }  // namespace stageline::executor

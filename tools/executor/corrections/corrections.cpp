@@ -35,6 +35,18 @@ void allow_one(const std::vector<const Correction*>& some, std::string_view what
   }
 }
 
+// The names of those that are wanted.
+template <typename Wanted>
+std::string joined(const std::vector<const Correction*>& some, Wanted wanted) {
+  std::string text;
+  for (const Correction* const one : some) {
+    if (!wanted(*one)) continue;
+    text += text.empty() ? "" : "+";
+    text += one->name;
+  }
+  return text.empty() ? "none" : text;
+}
+
 }  // namespace
 
 std::vector<const Correction*> parse_corrections(const std::string& text) {
@@ -54,17 +66,17 @@ std::vector<const Correction*> parse_corrections(const std::string& text) {
             [](const Correction& c) { return c.rule.has_value() || c.for_backward != nullptr; });
   allow_one(some, "what is remembered of the last steps",
             [](const Correction& c) { return c.remember != nullptr; });
+  allow_one(some, "how the velocity moves the weights",
+            [](const Correction& c) { return c.needs_momentum; });
   return some;
 }
 
 std::string correction_text(const std::vector<const Correction*>& some) {
-  std::string text;
-  for (const Correction* const one : some) {
-    if (one->rule) continue;
-    text += text.empty() ? "" : "+";
-    text += one->name;
-  }
-  return text.empty() ? "none" : text;
+  return joined(some, [](const Correction& c) { return !c.rule; });
+}
+
+std::string plain_correction_text(const std::vector<const Correction*>& some) {
+  return joined(some, [](const Correction& c) { return c.every_step; });
 }
 
 std::optional<WeightRule> rule_of(const std::vector<const Correction*>& some) {
@@ -79,7 +91,7 @@ Corrections::Corrections(const std::vector<const Correction*>& some) {
     if (one->remember != nullptr) remember_ = one->remember;
     if (one->for_forward != nullptr) for_forward_ = one->for_forward;
     if (one->for_backward != nullptr) for_backward_ = one->for_backward;
-    if (one->adjust != nullptr) adjust_.push_back(one->adjust);
+    if (one->adjust != nullptr) adjusting_.push_back(one);
   }
 }
 
@@ -104,7 +116,9 @@ std::vector<at::Tensor> Corrections::for_backward(const std::vector<at::Tensor>&
 }
 
 void Corrections::adjust(OptimizerStep& step, const StaleStep& at) const {
-  for (const auto one : adjust_) one(step, at);
+  for (const Correction* const one : adjusting_) {
+    if (at.delay > 0 || one->every_step) one->adjust(step, at);
+  }
 }
 
 OptimizerStep Corrections::optimizer_step(const Recipe& recipe, std::int64_t step,
@@ -113,7 +127,6 @@ OptimizerStep Corrections::optimizer_step(const Recipe& recipe, std::int64_t ste
   result.rate = rate_at(recipe, step);
   result.momentum = recipe.momentum;
   result.weight_decay = recipe.weight_decay;
-  if (delay == 0) return result;
   adjust(result, {delay, step, recipe.steps});
   return result;
 }

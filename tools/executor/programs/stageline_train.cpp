@@ -123,8 +123,8 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   request.trace = common.trace();
   request.shape = shape.shape;
   request.model = shape.spelled;
-  request.optimizer =
-      optimizer_called(flags.optimizer.empty() ? shape.shape.usual_optimizer : flags.optimizer);
+  request.optimizer = trained_optimizer_called(flags.optimizer.empty() ? shape.shape.usual_optimizer
+                                                                       : flags.optimizer);
   request.dtype = flags.dtype == "fp64" ? at::kDouble : at::kFloat;
   request.corrections = corrections;
   request.seed = flags.seed;

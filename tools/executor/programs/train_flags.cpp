@@ -71,10 +71,13 @@ void add_flags(Flags line, TrainFlags& flags) {
       .option("--on", flags.device, "cpu or cuda: what to train on here")
       .default_shown("cpu");
   model.option("--dtype", flags.dtype, "fp32 or fp64").default_shown().one_of({"fp32", "fp64"});
-  training.common().option("--optimizer", flags.optimizer,
-                           "sgd, momentum, adam (the model's usual)");
+  training.common().option(
+      "--optimizer", flags.optimizer,
+      "sgd, momentum, adam (the model's usual); muon: adam with decoupled decay, "
+      "but the matrices of hidden layers go by their orthogonal factor");
   training.common().option("--rate", flags.recipe.rate, "learning rate").default_shown();
-  training.option("--momentum", flags.recipe.momentum, "").default_shown();
+  training.option("--momentum", flags.recipe.momentum, "of the optimizers momentum and muon")
+      .default_shown();
   training.option("--weight-decay", flags.recipe.weight_decay, "L2").default_shown();
   training.option("--warm-up", flags.recipe.warm_up, "steps until the rate is whole")
       .default_shown();

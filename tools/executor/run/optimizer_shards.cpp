@@ -229,6 +229,7 @@ void OptimizerShards::update(Op op, const OptimizerStep& step, const std::vector
       mine.gradients.push_back(view_of(weights.gradients[piece.weight], piece));
     }
     executor::update(mine, here_.model.optimizer, step);
+    weights.state = std::move(mine.state);
     weights.updates = mine.updates;
   }
   to_gather_[op.stage] = op.microbatch;

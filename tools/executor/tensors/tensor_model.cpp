@@ -44,6 +44,22 @@ std::vector<Tensor> initial_weights(const TensorOp& op, at::Generator& generator
   return weights;
 }
 
+// The weights of products, but not those of the first and of the last layer that has any: Muon is
+// for hidden layers (Jordan et al. 2024), and leaves the others to AdamW.
+void choose_matrices(TensorModel& model) {
+  const std::vector<LayerShape>& layers = model.shape.layers;
+  const auto has_weights = [](const LayerShape& layer) { return layer.weights > 0; };
+  const auto first = std::find_if(layers.begin(), layers.end(), has_weights);
+  const auto last = std::find_if(layers.rbegin(), layers.rend(), has_weights).base();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto here = layers.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool hidden = here > first && here + 1 < last;
+    for (const Tensor& weight : model.weights[i].values) {
+      model.weights[i].matrix.push_back(hidden && weight.dim() > 1);
+    }
+  }
+}
+
 void connect(TensorModel& model) {
   const std::size_t count = model.layers.size();
   if (model.shape.edges.empty()) {
@@ -199,7 +215,6 @@ TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
   model.shape = shape;
   model.optimizer = optimizer;
   model.options = options;
-  const int states = optimizer == Optimizer::adam ? 2 : optimizer == Optimizer::momentum ? 1 : 0;
   for (const LayerShape& layer : shape.layers) {
     TensorLayer& made = model.layers.emplace_back();
     LayerWeights& weights = model.weights.emplace_back();
@@ -210,13 +225,14 @@ TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
       for (Tensor& weight : initial_weights(op, generator, options)) {
         if (!here) continue;
         weight.set_requires_grad(true);
-        for (int i = 0; i < states; ++i) weights.state.push_back(at::zeros_like(weight));
         weights.values.push_back(std::move(weight));
       }
     }
     made.first_weight.push_back(weights.values.size());
     weights.gradients.resize(weights.values.size());
   }
+  choose_matrices(model);
+  for (LayerWeights& weights : model.weights) begin_state(weights, optimizer);
   connect(model);
   return model;
 }
@@ -317,56 +333,6 @@ MicroBatch samples_of(const MicroBatch& batch, const std::vector<std::size_t>& l
 
 void update(TensorModel& model, std::size_t layer, const OptimizerStep& step, NewWeights put) {
   update(model.weights[layer], model.optimizer, step, put);
-}
-
-void update(LayerWeights& weights, Optimizer optimizer, const OptimizerStep& step, NewWeights put) {
-  const c10::NoGradGuard plain;
-  ++weights.updates;
-  // weight + factor × way
-  const auto go = [&](Tensor& weight, const Tensor& way, double factor) {
-    if (put == NewWeights::in_place) {
-      weight.add_(way, factor);
-    } else {
-      weight = weight.add(way, factor);
-    }
-  };
-  for (std::size_t i = 0; i < weights.values.size(); ++i) {
-    Tensor& weight = weights.values[i];
-    Tensor gradient = weights.gradients[i];
-    if (step.weight_decay != 0) gradient = gradient.add(weight, step.weight_decay);
-    switch (optimizer) {
-      case Optimizer::sgd:
-        go(weight, gradient, -step.rate);
-        break;
-      case Optimizer::momentum: {
-        Tensor& velocity = weights.state[i].mul_(step.momentum).add_(gradient);
-        const bool plain_way = step.velocity_share == 1 && step.gradient_share == 0;
-        go(weight,
-           plain_way ? velocity
-                     : velocity.mul(step.velocity_share).add_(gradient, step.gradient_share),
-           -step.rate);
-        break;
-      }
-      case Optimizer::adam: {
-        constexpr double beta1 = 0.9;
-        constexpr double beta2 = 0.999;
-        constexpr double epsilon = 1e-8;
-        Tensor& mean = weights.state[2 * i];
-        Tensor& square = weights.state[2 * i + 1];
-        mean.mul_(beta1).add_(gradient, 1 - beta1);
-        square.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2);
-        const double correction1 = 1 - std::pow(beta1, weights.updates);
-        const double correction2 = 1 - std::pow(beta2, weights.updates);
-        const Tensor scale = square.sqrt().div_(std::sqrt(correction2)).add_(epsilon);
-        if (put == NewWeights::in_place) {
-          weight.addcdiv_(mean, scale, -step.rate / correction1);
-        } else {
-          weight = weight.addcdiv(mean, scale, -step.rate / correction1);
-        }
-        break;
-      }
-    }
-  }
 }
 
 void zero_gradients(LayerWeights& weights) {

@@ -12,17 +12,10 @@
 #include "cost_models/roofline.hpp"
 #include "cost_models/shapes/shapes.hpp"
 #include "sim/base/units.hpp"
+#include "tools/executor/tensors/optimizer_step.hpp"
 #include "tools/executor/tensors/tensor_ops.hpp"
 
 namespace stageline::executor {
-
-/// The weights of one layer, what is accumulated for them, and what the optimizer keeps.
-struct LayerWeights {
-  std::vector<at::Tensor> values;  // leaves that require gradients; see `whole_backward`
-  std::vector<at::Tensor> gradients;
-  std::vector<at::Tensor> state;  // momentum: one for each weight; adam: two
-  int updates = 0;                // made so far; adam corrects by it
-};
 
 struct TensorLayer {
   std::vector<TensorOp> ops;
@@ -83,26 +76,8 @@ bool is_by_sample(const TensorModel& model, std::size_t layer);
 MicroBatch samples_of(const MicroBatch& batch, const std::vector<std::size_t>& layers,
                       std::int64_t all, std::int64_t first, std::int64_t count);
 
-/// Where an update puts the new weights: into the tensors of the old ones, or into others, beside
-/// those that an op still reads.
-enum class NewWeights : std::uint8_t { in_place, beside };
-
-/// The numbers of one optimizer step, named as in PyTorch. Adam's betas are 0.9 and 0.999.
-struct OptimizerStep {
-  double rate = 0.01;       // learning rate
-  double momentum = 0.9;    // of Optimizer::momentum
-  double weight_decay = 0;  // L2: this share of the weights is added to their gradients
-  /// Optimizer::momentum goes by velocity_share × velocity + gradient_share × gradient: 1 and 0,
-  /// unless a correction wants it otherwise (corrections/spike_compensation.cpp).
-  double velocity_share = 1;
-  double gradient_share = 0;
-};
-
-/// The optimizer's step on one layer, in PyTorch's formulas. Leaves the gradients as they are.
+/// The optimizer's step on one layer: update() of its weights.
 void update(TensorModel& model, std::size_t layer, const OptimizerStep& step,
-            NewWeights put = NewWeights::in_place);
-/// The same on these weights, their gradients and their state.
-void update(LayerWeights& weights, Optimizer optimizer, const OptimizerStep& step,
             NewWeights put = NewWeights::in_place);
 
 /// Sets gradients to zero, or makes them.
