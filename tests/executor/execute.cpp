@@ -26,39 +26,16 @@
 namespace stageline::executor {
 namespace {
 
-using sequential::clones;
-using sequential::plain_training;
-using sequential::reads_of;
-using sequential::StageReads;
-using sequential::StaleTraining;
-using sequential::Trained;
 using trials::anywhere;
 using trials::case_of;
 using trials::gpt;
-using trials::losses_apart;
 using trials::resnet;
 using trials::training_of;
 using trials::Trial;
 using trials::trial;
-using trials::weights_apart;
 
 void check_against_training(const std::string& shape, const Case& asked) {
-  const Trial tried = trial(shape, asked);
-  Executor executor(tried.job, tried.outcome.costs, anywhere(asked.cluster.devices.size()));
-  const Execution run = executor.run();
-  const bool plain = tried.outcome.synchrony == Synchrony::synchronous;
-  const std::vector<StageReads> reads = reads_of(tried.job, run);
-  for (const StageReads& stage : reads) {
-    if (stage.mixed) {
-      CHECK(tried.job.program.settings.correction == moving_average);
-      return;  // no single version stands for what was read
-    }
-  }
-  const Trained expected =
-      plain ? plain_training(tried.job) : StaleTraining(tried.job, reads).train();
-  CHECK(losses_apart(run, expected) < 1e-9);
-  CHECK(weights_apart(executor, expected) < 1e-9);
-  CHECK(weights_apart(executor, Trained{{clones(executor.weights(0).values)}, {}}) == 0);
+  trials::check_against_training(trial(shape, asked));
 }
 
 const LinkSpec quick{parse_bandwidth("2GB/s"), std::chrono::microseconds(30)};
@@ -87,12 +64,6 @@ TEST_CASE("a synchronous step is plain training, a stale one is sequential train
   }
   MESSAGE(tried << " programs");
   CHECK(names.size() == schedulers().size());
-}
-
-TEST_CASE("chunks of sequences are simulated, and refused here") {
-  const ScheduleSpec spec = parse_schedules("seq1f1b:sequence_chunks=2").at(0);
-  CHECK_THROWS_WITH_AS(check_against_training(gpt, case_of(gpt, spec, 2, 4, 2, std::nullopt)),
-                       doctest::Contains("can only be simulated"), UsageError);
 }
 
 TEST_CASE(

@@ -13,6 +13,7 @@
 
 #include "sim/base/index.hpp"
 #include "tools/executor/run/execute.hpp"
+#include "tools/executor/run/micro_batches.hpp"
 
 namespace stageline::executor::sequential {
 
@@ -26,10 +27,33 @@ inline Values clones(const Values& values) {
 
 struct Trained {
   std::vector<Values> weights;  // by layer
-  std::vector<double> losses;   // by micro-batch
+  std::vector<double> losses;   // by micro-batch, whose sequences are whole
 };
 
-/// Plain training: one device, autograd, every micro-batch of a step, then an update.
+/// Tokens of sequence n of a run, whole; 0: as the shape says.
+inline std::int64_t length_of(const Job& job, int n) {
+  const std::vector<std::int64_t>& lengths = job.training.lengths;
+  if (lengths.empty() || job.program.settings.sequence_chunks > 1) return 0;
+  return lengths[as_size(n) % lengths.size()];
+}
+
+/// The losses of whole sequences, of those of slices: each is a mean over its tokens.
+inline std::vector<double> of_whole_sequences(const Job& job, const std::vector<double>& losses) {
+  const int slices = job.program.settings.sequence_chunks;
+  const std::vector<std::int64_t>& lengths = job.training.lengths;
+  std::vector<double> whole(losses.size() / as_size(slices));
+  for (std::size_t m = 0; m < losses.size(); ++m) {
+    const double share = lengths.empty() || slices == 1
+                             ? 1.0 / slices
+                             : static_cast<double>(lengths[m % lengths.size()]) /
+                                   static_cast<double>(most_tokens(job.training.shape));
+    whole[m / as_size(slices)] += share * losses[m];
+  }
+  return whole;
+}
+
+/// Plain training: one device, autograd, every micro-batch of a step, then an update. What is
+/// learned from is the mean loss of a step's tokens, or images; no sequence is cut.
 inline Trained plain_training(const Job& job) {
   const Training& training = job.training;
   TensorModel model = tensor_model(training.shape, training.optimizer,
@@ -37,14 +61,21 @@ inline Trained plain_training(const Job& job) {
   Trained result;
   for (int step = 0; step < job.program.steps; ++step) {
     zero_gradients(model);
-    for (int i = 0; i < job.program.microbatches; ++i) {
-      const int m = step * job.program.microbatches + i;
-      MicroBatch batch =
-          random_micro_batch(model, training.batch,
-                             training.seed + 1 + static_cast<std::uint64_t>(m % training.distinct));
+    const int count = job.program.microbatches / job.program.settings.sequence_chunks;
+    double rows = 0;
+    for (int i = 0; i < count; ++i) {
+      rows += length_of(job, i) > 0 ? static_cast<double>(length_of(job, i)) : 1.0;
+    }
+    for (int i = 0; i < count; ++i) {
+      const int m = step * count + i;
+      MicroBatch batch = random_micro_batch(
+          model, training.batch,
+          training.seed + 1 + static_cast<std::uint64_t>(m % training.distinct), length_of(job, i));
       const at::Tensor loss = whole_forward(model, batch);
       result.losses.push_back(loss.item<double>());
-      whole_backward(model, loss / job.program.microbatches);
+      whole_backward(
+          model,
+          loss * ((length_of(job, i) > 0 ? static_cast<double>(length_of(job, i)) : 1.0) / rows));
     }
     for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
       update(model, layer, {training.recipe.rate});
@@ -119,9 +150,13 @@ class StaleTraining {
     zero_gradients(model_);
     const Training& training = job.training;
     for (std::uint32_t m = 0; m < total(); ++m) {
-      batches_.push_back(random_micro_batch(
-          model_, training.batch,
-          training.seed + 1 + m % static_cast<std::uint64_t>(training.distinct)));
+      batches_.push_back(
+          random_micro_batch(model_, training.batch,
+                             training.seed + 1 + m % static_cast<std::uint64_t>(training.distinct),
+                             length_of(job, static_cast<int>(m))));
+      // The sum of an update is divided by the number of its micro-batches.
+      if (!updates_by_step(job.program.settings.weights)) continue;
+      batches_.back().loss_weight = loss_weight_of(job, m) * job.program.microbatches;
     }
   }
 

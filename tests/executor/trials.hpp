@@ -116,6 +116,26 @@ inline double losses_apart(const Execution& run, const sequential::Trained& trai
   return worst;
 }
 
+/// Runs it, and checks weights and losses against plain training, or against one that is as stale.
+inline void check_against_training(const Trial& tried) {
+  Executor executor(tried.job, tried.outcome.costs, anywhere(tried.job.program.devices.size()));
+  Execution run = executor.run();
+  const bool plain = tried.outcome.synchrony == Synchrony::synchronous;
+  const std::vector<sequential::StageReads> reads = sequential::reads_of(tried.job, run);
+  for (const sequential::StageReads& stage : reads) {
+    if (stage.mixed) {
+      CHECK(tried.job.program.settings.correction == moving_average);
+      return;  // no single version stands for what was read
+    }
+  }
+  const sequential::Trained expected = plain ? sequential::plain_training(tried.job)
+                                             : sequential::StaleTraining(tried.job, reads).train();
+  run.losses = sequential::of_whole_sequences(tried.job, run.losses);
+  CHECK(losses_apart(run, expected) < 1e-9);
+  CHECK(weights_apart(executor, expected) < 1e-9);
+  CHECK(weights_apart(executor, {{sequential::clones(executor.weights(0).values)}, {}}) == 0);
+}
+
 /// Whether all replicas of every stage have the same bits.
 inline bool replicas_agree(const Executor& executor, const Job& job) {
   for (std::size_t l = 0; l < job.partition.stage_of.size(); ++l) {

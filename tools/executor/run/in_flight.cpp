@@ -1,6 +1,7 @@
 // Makes and drops micro-batches in flight.
 #include "tools/executor/run/in_flight.hpp"
 
+#include "tools/executor/run/micro_batches.hpp"
 #include "tools/executor/run/stash_payload.hpp"
 
 namespace stageline::executor {
@@ -38,6 +39,8 @@ InFlightTable::InFlightTable(const DeviceModel& here) : here_(here) {
     if (op.kind == OpKind::prefetch) copied_[op.stage][op.microbatch].in = true;
     if (uses_stash(op.kind)) ++ops_left_[op.stage][op.microbatch];
   }
+  sliced_.resize(stages);
+  for (auto& of_stage : sliced_) of_stage.resize(total);
   slots_.resize(stages);
   for (auto& of_stage : slots_) of_stage.resize(total);
 }
@@ -48,11 +51,24 @@ InFlight& InFlightTable::at(int stage, std::uint32_t microbatch) {
     slot = std::make_unique<InFlight>();
     slot->tensors = empty_micro_batch(here_.model);
     slot->ops_left = nth(ops_left_, stage)[microbatch];
-    const Program& program = here_.job.program;
-    if (updates_by_step(program.settings.weights))
-      slot->tensors.loss_weight = 1.0 / program.microbatches;
+    slot->tensors.loss_weight = loss_weight_of(here_.job, microbatch);
+    slot->tensors.tokens = tokens_of(here_.job, microbatch);
+    slot->tensors.slices = slices_of(stage, microbatch);
   }
   return *slot;
+}
+
+std::shared_ptr<std::vector<SlicedAttention>> InFlightTable::slices_of(int stage,
+                                                                       std::uint32_t microbatch) {
+  const auto slices = static_cast<std::uint32_t>(here_.job.program.settings.sequence_chunks);
+  if (slices == 1) return nullptr;
+  auto& known = nth(sliced_, stage)[microbatch / slices];
+  std::shared_ptr<std::vector<SlicedAttention>> sequence = known.lock();
+  if (!sequence) {
+    sequence = std::make_shared<std::vector<SlicedAttention>>(here_.model.layers.size());
+    known = sequence;
+  }
+  return sequence;
 }
 
 void InFlightTable::leave(Op op) {

@@ -46,10 +46,15 @@ class InFlightTable {
   std::int64_t stash_bytes(Op op) const;
 
  private:
+  /// What the slices of the micro-batch's sequence share; null where sequences are whole.
+  std::shared_ptr<std::vector<SlicedAttention>> slices_of(int stage, std::uint32_t microbatch);
+
   const DeviceModel& here_;
   std::vector<std::vector<std::unique_ptr<InFlight>>> slots_;  // stages × micro-batches
   std::vector<std::vector<std::uint8_t>> ops_left_;            // the same: at the start
   std::vector<std::vector<bool>> recomputed_;                  // the same
+  // Stages × sequences: lives as long as a slice of it is in flight.
+  std::vector<std::vector<std::weak_ptr<std::vector<SlicedAttention>>>> sliced_;
   struct Copied {
     bool out = false;
     bool in = false;

@@ -27,6 +27,9 @@ struct Training {
   Recipe recipe{};
   std::uint64_t seed = 1;  // of weights; micro-batch m is drawn from seed + 1 + m
   int distinct = 8;        // micro-batches drawn; later ones repeat them
+  /// Tokens of each sequence of micro-batch m, or of slice m, by m % size; a step has a multiple of
+  /// so many. Empty: sequences are as long as the shape says, and slices equal.
+  std::vector<std::int64_t> lengths{};
 };
 
 /// Everything about a run that all its devices share and none changes.

@@ -16,6 +16,7 @@
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/peers.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/run/micro_batches.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -100,15 +101,11 @@ TaskGraph lowered(const Job& job, const Costs& costs) {
 }
 
 void check_runnable(const Job& job, const std::vector<Accelerator>& devices, const Peers* peers) {
-  if (job.program.settings.sequence_chunks > 1 && !job.imitated) {
+  if (!job.imitated) check_tokens(job);
+  if (!job.program.settings.costs.empty() && !job.imitated && job.training.lengths.empty()) {
     throw UsageError(
-        "sequence_chunks: the models that are run here do not cut sequences (attention would have "
-        "to look back over chunks); such a program can only be simulated, or run with --imitate");
-  }
-  if (!job.program.settings.costs.empty()) {
-    throw UsageError(
-        "costs: the micro-batches that are run here are alike; a program whose micro-batches have "
-        "costs of their own can only be simulated");
+        "costs: they do not say how many tokens a micro-batch has, so that such a program can only "
+        "be simulated, or run with --imitate; give --lengths in the place of that line");
   }
   check_stashes(job);
   if (job.sharded_optimizer) check_sharded(job);

@@ -2,10 +2,13 @@
 #include "tools/executor/run/stage_messages.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "tools/executor/devices/device.hpp"
+#include "tools/executor/run/micro_batches.hpp"
 #include "tools/executor/run/stash_payload.hpp"
 
 namespace stageline::executor {
@@ -143,9 +146,11 @@ void StageMessages::receive_stash(Op op, InFlight& flight) {
 }
 
 StageMessages::Share StageMessages::share_of(Op op, std::size_t layer) const {
-  Share share{1, 0, 0};
-  for (const std::int64_t size : here_.model.shape.layers[layer].output) share.of_sample *= size;
-  const std::int64_t whole = share.of_sample * here_.job.training.batch;
+  Share share;
+  const std::vector<std::int64_t> sizes = output_of(here_.job, layer, op.microbatch);
+  const std::int64_t whole =
+      std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+  share.of_sample = whole / here_.job.training.batch;
   const StagePlace& place = here_.place(op.stage);
   for (int part = 0; part < static_cast<int>(op.part); ++part) {
     share.begin += part_of(whole, place, part);
@@ -197,10 +202,7 @@ void StageMessages::receive_gradient(Op op, InFlight& flight) {
       if (parts.size() > 1) {
         Tensors pieces;
         for (const Tensors& part : parts) pieces.push_back(part[i]);
-        std::vector<int64_t> size{here_.job.training.batch};
-        const auto& output = here_.model.shape.layers[layers[i]].output;
-        size.insert(size.end(), output.begin(), output.end());
-        came = at::cat(pieces).view(size);
+        came = at::cat(pieces).view(output_of(here_.job, layers[i], op.microbatch));
       }
       Tensor& there = flight.tensors.gradients[layers[i]];
       there = there.defined() ? there.add(came) : came;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tools/executor/devices/device.hpp"
+#include "tools/executor/run/micro_batches.hpp"
 #include "tools/executor/run/stash_payload.hpp"
 #include "tools/executor/tensors/memory_log.hpp"
 
@@ -44,11 +45,9 @@ StagePasses::StagePasses(const Job& job, int device, at::Device where, Exchange&
 }
 
 void StagePasses::draw_data() {
-  const Training& training = job_.training;
-  const auto distinct = std::min<std::size_t>(job_.program.total_microbatches(),
-                                              as_size(std::max(training.distinct, 1)));
-  for (std::size_t m = 0; m < distinct; ++m) {
-    data_.push_back(random_micro_batch(here_.model, training.batch, training.seed + 1 + m));
+  const std::uint32_t distinct = distinct_micro_batches(job_);
+  for (std::uint32_t m = 0; m < distinct; ++m) {
+    data_.push_back(drawn_micro_batch(job_, here_.model, m));
   }
 }
 

@@ -94,13 +94,26 @@ const Tensor& made_by(int layer, const MicroBatch& batch) {
   return layer < 0 ? batch.input : nth(batch.outputs, layer);
 }
 
+// Those that F and I have in common.
+Surroundings surroundings_of(std::size_t layer, const MicroBatch& batch) {
+  Surroundings around;
+  around.purpose = batch.purpose;
+  around.begin = batch.tokens.begin;
+  if (batch.slices) {
+    around.slices = &(*batch.slices)[layer];
+    around.slice = batch.tokens.slice;
+  }
+  return around;
+}
+
 // Runs the ops of a layer. `stash` has a place for each of them.
 void run_forward(const TensorModel& model, std::size_t layer, MicroBatch& batch,
                  std::vector<OpStash>& stash) {
   const TensorLayer& plan = model.layers[layer];
   Tensor x = made_by(plan.input, batch);
-  Surroundings around{
-      plan.skip < 0 ? x : made_by(plan.skip, batch), batch.target, {}, batch.purpose};
+  Surroundings around = surroundings_of(layer, batch);
+  around.skip = plan.skip < 0 ? x : made_by(plan.skip, batch);
+  around.target = batch.target;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     x = plan.ops[i].passes->forward(plan.ops[i], weights_of(model, layer, i, nullptr), std::move(x),
                                     stash[i], around);
@@ -159,7 +172,7 @@ void run_down(TensorModel& model, std::size_t layer, MicroBatch& batch, Down wha
   const bool with_weights = what == Down::both || what == Down::weights;
   const std::size_t end = what == Down::weights ? lowest_with_weights(plan) : 0;
   Tensor gradient = gradient_at_output(model, layer, batch);
-  Surroundings around;
+  Surroundings around = surroundings_of(layer, batch);
   for (std::size_t i = plan.ops.size(); i-- > end;) {
     const TensorOp& op = plan.ops[i];
     OpStash& stash = batch.stash[layer][i];
@@ -237,22 +250,39 @@ TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
   return model;
 }
 
-MicroBatch random_micro_batch(const TensorModel& model, int batch, std::uint64_t seed) {
+std::int64_t most_tokens(const ModelShape& shape) {
+  const LayerShape& first = shape.layers.front();
+  return first.kind == "embedding" ? first.ops.front().build.places : 0;
+}
+
+MicroBatch random_micro_batch(const TensorModel& model, int batch, std::uint64_t seed,
+                              std::int64_t tokens) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   MicroBatch made = empty_micro_batch(model);
   const LayerShape& first = model.shape.layers.front();
   const LayerShape& last = model.shape.layers.back();
   const Build& build = first.ops.front().build;
   if (first.kind == "embedding") {
-    made.input = random_below(build.in, {batch, build.places}, generator, model.options);
+    if (tokens == 0) tokens = build.places;
+    made.tokens.count = tokens;
+    made.input = random_below(build.in, {batch, tokens}, generator, model.options);
   } else {
     const auto side = std::llround(
         std::sqrt(static_cast<double>(model.shape.input) / static_cast<double>(build.in)));
     made.input = random({batch, build.in, side, side}, generator, 1, model.options);
   }
-  const std::int64_t rows = output_elements(last) / last.output.back();
+  const std::int64_t rows = tokens > 0 ? tokens : output_elements(last) / last.output.back();
   made.target = random_below(last.output.back(), {batch * rows}, generator, model.options);
   return made;
+}
+
+MicroBatch slice_of(const MicroBatch& batch, TokenRange tokens) {
+  MicroBatch slice = batch;
+  slice.tokens = tokens;
+  slice.input = batch.input.narrow(1, tokens.begin, tokens.count).contiguous();
+  slice.target =
+      batch.target.view(batch.input.sizes()).narrow(1, tokens.begin, tokens.count).reshape({-1});
+  return slice;
 }
 
 MicroBatch empty_micro_batch(const TensorModel& model) {

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "cost_models/roofline.hpp"
@@ -33,6 +34,17 @@ struct TensorModel {
   std::vector<int> last_reader;  // of each layer's output; -1: none
 };
 
+/// The tokens of a sequence that a micro-batch has: all, or a slice.
+struct TokenRange {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;  // 0: as many as the model's shape says
+  std::size_t slice = 0;   // the number of the slice
+};
+
+/// Tokens of a sequence as the shape says, the most that a micro-batch can have; 0: a sample is
+/// none.
+std::int64_t most_tokens(const ModelShape& shape);
+
 /// A micro-batch: its data, and what passes compute and keep of it.
 struct MicroBatch {
   at::Tensor input;                         // images, or tokens
@@ -42,6 +54,9 @@ struct MicroBatch {
   std::vector<std::vector<OpStash>> stash;  // by layer and op
   double loss_weight = 1;                   // of its loss in what is differentiated
   Purpose purpose = Purpose::training;      // of the forward passes to come
+  TokenRange tokens{};                      // of its sequences
+  std::shared_ptr<std::vector<SlicedAttention>> slices{};  // by layer; shared by the slices of a
+                                                           // sequence, null where it is whole
 };
 
 /// Random weights (He et al. 2015 for products) from the seed; equal for equal seed and options.
@@ -51,8 +66,11 @@ TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
                          const at::TensorOptions& options, std::uint64_t seed,
                          const std::vector<bool>& wanted = {});
 
-/// Random images or tokens and random classes.
-MicroBatch random_micro_batch(const TensorModel& model, int batch, std::uint64_t seed);
+/// Random images or tokens and random classes. `tokens` of each sequence; 0: as the shape says.
+MicroBatch random_micro_batch(const TensorModel& model, int batch, std::uint64_t seed,
+                              std::int64_t tokens = 0);
+/// A slice of the whole sequences of `batch`, which have run no pass.
+MicroBatch slice_of(const MicroBatch& batch, TokenRange tokens);
 /// One without input and target, for layers that see neither.
 MicroBatch empty_micro_batch(const TensorModel& model);
 

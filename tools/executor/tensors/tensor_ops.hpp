@@ -34,12 +34,24 @@ enum class Purpose : std::uint8_t {
   evaluation,  // by the running statistics: each sample for itself
 };
 
+/// What the slices of a sequence leave each other in one attention, by the slice's number (heads ×
+/// tokens × width). Slices run F from the first to the last, and I from the last to the first.
+struct SlicedAttention {
+  std::vector<at::Tensor> keys;             // of the slices that have run F and not yet I
+  std::vector<at::Tensor> values;           //
+  std::vector<at::Tensor> key_gradients;    // from later slices, until the slice's own I has them
+  std::vector<at::Tensor> value_gradients;  //
+};
+
 /// Tensors from outside the layer that some ops use.
 struct Surroundings {
   at::Tensor skip;           // F: what `add` adds
   at::Tensor target;         // F: what `loss` compares with
   at::Tensor skip_gradient;  // I: what `add` sends back
   Purpose purpose = Purpose::training;
+  SlicedAttention* slices = nullptr;  // F and I: of a slice; null: sequences are whole
+  std::size_t slice = 0;              // its number
+  std::int64_t begin = 0;             // tokens of its sequence before it
 };
 
 /// Weights and gradients of one op: views into its layer's, in the same order.

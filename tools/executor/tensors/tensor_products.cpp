@@ -1,9 +1,11 @@
 // Ops whose weights have gradients of their own to compute apart, and attention, which is products
 // all the same.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "tools/executor/tensors/tensor_passes.hpp"
 
@@ -104,10 +106,20 @@ void linear_weight_grad(const TensorOp& op, const OpWeights& w, OpStash& stash) 
 
 // --- attention: batch × sequence × 3·width → batch × sequence × width
 
+// A slice attends to the earlier ones of its sequence, too.
+Tensor behind_earlier(const std::vector<Tensor>& of_slices, std::size_t slice, const Tensor& own) {
+  if (slice == 0) return own;
+  std::vector<Tensor> all(of_slices.begin(),
+                          of_slices.begin() + static_cast<std::ptrdiff_t>(slice));
+  all.push_back(own);
+  return at::cat(all, 1);
+}
+
 // Plain: the sequence × sequence probabilities of every head are written and kept. Scale and causal
-// mask are part of the first product.
+// mask are part of the first product. Keys and values of earlier slices are joined for the product
+// alone: each slice keeps its own.
 Tensor attention_forward(const TensorOp& op, const OpWeights&, Tensor x, OpStash& stash,
-                         Surroundings&) {
+                         Surroundings& around) {
   const int64_t batch = x.size(0);
   const int64_t places = x.size(1);
   const int64_t heads = op.build.heads;
@@ -119,27 +131,60 @@ Tensor attention_forward(const TensorOp& op, const OpWeights&, Tensor x, OpStash
   const Tensor q = part(0);
   const Tensor k = part(1);
   const Tensor v = part(2);
+  Tensor all_k = k;
+  Tensor all_v = v;
+  if (SlicedAttention* const slices = around.slices) {
+    all_k = behind_earlier(slices->keys, around.slice, k);
+    all_v = behind_earlier(slices->values, around.slice, v);
+    slices->keys.resize(around.slice);
+    slices->keys.push_back(k);
+    slices->values.resize(around.slice);
+    slices->values.push_back(v);
+  }
   const double scale = 1 / std::sqrt(static_cast<double>(width));
-  const Tensor scores = at::baddbmm(op.buffers[0], q, k.transpose(1, 2), 1, scale);
+  const Tensor mask =
+      op.buffers[0].narrow(0, around.begin, places).narrow(1, 0, around.begin + places);
+  const Tensor scores = at::baddbmm(mask, q, all_k.transpose(1, 2), 1, scale);
   const Tensor chances = at::_softmax(scores, -1, false);
   stash.kept = {{q, false}, {k, false}, {v, false}, {chances, false}};
   stash.size = {batch, heads, places, width};
-  return at::bmm(chances, v)
+  return at::bmm(chances, all_v)
       .view({batch, heads, places, width})
       .transpose(1, 2)
       .reshape({batch, places, heads * width});
 }
 
+// The gradient at all keys (or values) that a slice attended to: the part of earlier slices waits
+// for these; what later slices have left for its own is added to that.
+Tensor own_gradient(const Tensor& all, const std::vector<Tensor>& keys, std::size_t slice,
+                    std::vector<Tensor>& waiting) {
+  waiting.resize(std::max(waiting.size(), slice + 1));
+  int64_t begin = 0;
+  for (std::size_t i = 0; i < slice; ++i) {
+    const Tensor part = all.narrow(1, begin, keys[i].size(1));
+    begin += keys[i].size(1);
+    if (waiting[i].defined()) {
+      waiting[i].add_(part);
+    } else {
+      waiting[i] = part.clone();
+    }
+  }
+  const Tensor own = all.narrow(1, begin, all.size(1) - begin);
+  const Tensor later = std::exchange(waiting[slice], {});
+  return later.defined() ? own + later : own;
+}
+
 Tensor attention_input_grad(const TensorOp&, const OpWeights&, Tensor gradient, OpStash& stash,
-                            Surroundings&) {
+                            Surroundings& around) {
   const int64_t batch = stash.size[0];
   const int64_t heads = stash.size[1];
   const int64_t places = stash.size[2];
   const int64_t width = stash.size[3];
   const auto kept = [&](std::size_t i) { return stash.kept[i].tensor; };
   const Tensor q = kept(0);
-  const Tensor k = kept(1);
-  const Tensor v = kept(2);
+  SlicedAttention* const slices = around.slices;
+  const Tensor k = slices ? behind_earlier(slices->keys, around.slice, kept(1)) : kept(1);
+  const Tensor v = slices ? behind_earlier(slices->values, around.slice, kept(2)) : kept(2);
   const Tensor chances = kept(3);
   const Tensor g = gradient.view({batch, places, heads, width})
                        .transpose(1, 2)
@@ -150,25 +195,35 @@ Tensor attention_input_grad(const TensorOp&, const OpWeights&, Tensor gradient, 
   Tensor result = at::empty({batch, places, 3, heads, width}, gradient.options());
   const Tensor parts = result.permute({2, 0, 3, 1, 4});
   const auto put = [&](int64_t which, const Tensor& part) {
-    parts.select(0, which).copy_(part.view({batch, heads, places, width}));
+    parts.select(0, which).copy_(part.reshape({batch, heads, places, width}));
   };
   put(0, at::bmm(scores, k).mul_(scale));
-  put(1, at::bmm(q.transpose(1, 2), scores).transpose(1, 2).mul(scale));
-  put(2, at::bmm(chances.transpose(1, 2), g));
+  const auto own = [&](Tensor all, std::vector<Tensor> SlicedAttention::*waiting) {
+    return slices ? own_gradient(all, slices->keys, around.slice, slices->*waiting) : all;
+  };
+  put(1, own(at::bmm(q.transpose(1, 2), scores).transpose(1, 2).mul(scale),
+             &SlicedAttention::key_gradients));
+  put(2, own(at::bmm(chances.transpose(1, 2), g), &SlicedAttention::value_gradients));
+  if (slices) {
+    slices->keys.resize(around.slice);
+    slices->values.resize(around.slice);
+  }
   return result.view({batch, places, 3 * heads * width});
 }
 
 // --- embedding
 
-// Token table, place table. x: batch × sequence of whole numbers below the first table's rows.
+// Token table, place table. x: batch × sequence of whole numbers below the first table's rows. A
+// sequence may have fewer tokens than the second table has rows; a slice begins in its middle.
 Sizes embedding_weights(const TensorOp& op) {
   return {{op.build.in, op.build.out}, {op.build.places, op.build.out}};
 }
 
 Tensor embedding_forward(const TensorOp&, const OpWeights& w, Tensor x, OpStash& stash,
-                         Surroundings&) {
+                         Surroundings& around) {
   stash.kept.push_back({x, true});
-  return at::embedding(w.values[0], x).add_(w.values[1]);
+  stash.size = {x.size(0), around.begin};
+  return at::embedding(w.values[0], x).add_(w.values[1].narrow(0, around.begin, x.size(1)));
 }
 
 Tensor embedding_input_grad(const TensorOp&, const OpWeights&, Tensor gradient, OpStash& stash,
@@ -180,7 +235,11 @@ Tensor embedding_input_grad(const TensorOp&, const OpWeights&, Tensor gradient, 
 void embedding_weight_grad(const TensorOp& op, const OpWeights& w, OpStash& stash) {
   accumulate(gradient_of(w, 0), at::embedding_dense_backward(stash.gradient, stash.kept[0].tensor,
                                                              op.build.in, -1, false));
-  accumulate(gradient_of(w, 1), stash.gradient.sum(0));
+  const Tensor of_places = stash.gradient.sum(0);
+  Tensor& there = gradient_of(w, 1);
+  if (of_places.size(0) == op.build.places) return accumulate(there, of_places);
+  if (!there.defined()) there = at::zeros_like(w.values[1]);
+  there.narrow(0, stash.size[1], of_places.size(0)).add_(of_places);
 }
 
 }  // namespace
