@@ -47,6 +47,11 @@ TEST_CASE("what is written is read back unchanged") {
   evidence.cases[1].timeline = overlapped;
   evidence.cases[2].counted = overlapped;
   evidence.cases[1].program = "a \"text\"\nof lines\n";
+  evidence.cases[1].lengths = {8, 4};
+  for (const TokenPart part : parts_of(evidence.cases[1])) {
+    evidence.traces.push_back(evidence.traces[0]);
+    evidence.traces.back().name = part_name("four", part);
+  }
   const Evidence again = read_evidence(write_evidence(evidence), "again");
   CHECK(again == evidence);
   CHECK(write_evidence(again) == write_evidence(evidence));
@@ -140,6 +145,63 @@ TEST_CASE("a case has no more devices than the cluster") {
   } catch (const TraceError& error) {
     CHECK(error.where == "/cases/0/devices");
   }
+}
+
+TEST_CASE(
+    "micro-batches that differ have traces of their parts, and as many lengths as divide them") {
+  Evidence evidence = test::small_evidence();
+  MeasuredCase& measured = evidence.cases[1];
+  measured.lengths = {8, 4};
+  const auto refused = [&](const std::string& words) {
+    CHECK_THROWS_WITH_AS(read_evidence(write_evidence(evidence), "parts"),
+                         doctest::Contains(words.c_str()), TraceError);
+  };
+  refused("no trace of four, tokens 0 to 7 at batch 1");
+  measured.lengths = {8, 4, 2};
+  refused("divide a step of 4 (these are 3)");
+  measured.schedule = "seq1f1b:sequence_chunks=3";
+  CHECK((parts_of(measured) == std::vector<TokenPart>{{0, 8}, {8, 4}, {12, 2}}));
+  refused("no trace of four, tokens 0 to 7 at batch 1");
+}
+
+TEST_CASE("each micro-batch is priced by the trace of its length") {
+  Evidence evidence = test::small_evidence();
+  MeasuredCase measured = evidence.cases[0];  // gpipe, (4 + 1) × 6 = 30 ms
+  measured.lengths = {8, 4};
+  for (const TokenPart part : parts_of(measured)) {
+    Model& trace = evidence.traces.emplace_back(evidence.traces[0]);
+    trace.name = part_name("four", part);
+    for (Layer& layer : trace.layers) {
+      for (Time Layer::*const time :
+           {&Layer::forward, &Layer::backward, &Layer::input_grad, &Layer::weight_grad}) {
+        if (part.tokens == 4) layer.*time /= 2;
+      }
+    }
+  }
+  evidence.cases = {measured};
+  const Prediction prediction = predict(evidence, measured);
+  // Each device has two micro-batches of 6 ms and two of 3 ms.
+  CHECK(prediction.devices.at(0).busy == std::chrono::milliseconds(18));
+  CHECK(prediction.makespan < std::chrono::milliseconds(30));
+  CHECK(prediction.makespan > std::chrono::milliseconds(18));
+}
+
+TEST_CASE("gradients of keys and values wait for the slices before") {
+  Evidence evidence = test::small_evidence();
+  evidence.traces[0].layers[0].kind = "attention";
+  MeasuredCase measured = evidence.cases[0];
+  measured.schedule = "seq1f1b:sequence_chunks=2";
+  measured.lengths = {4, 4};
+  for (const TokenPart part : parts_of(measured)) {
+    evidence.traces.push_back(evidence.traces[0]);
+    evidence.traces.back().name = part_name("four", part);
+  }
+  const Case asked = case_of(evidence, measured);
+  REQUIRE(asked.kinds.size() == 2);
+  const Bytes both = asked.kinds[0]->layers[0].output * 2;
+  CHECK(asked.kinds[1]->layers[0].earlier_gradients == both);
+  CHECK(asked.kinds[0]->layers[0].earlier_gradients == Bytes{} - both);
+  CHECK(asked.kinds[0]->layers[1].earlier_gradients == Bytes{});
 }
 
 TEST_CASE("a trace stands once") {

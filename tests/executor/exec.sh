@@ -106,6 +106,22 @@ grep -q '1f1b on cpu:4, 2 replicas: ' said || fail "replicas are not named: $(ca
 train sharded.json --devices cpu:4 --replicas 2 --microbatches 2 --zero 1
 grep -q 'optimizer state' said || fail "no optimizer state is shown: $(cat said)"
 alike one.json whole.json sharded.json
+# Sequences of unequal lengths, and slices: as replicas, and cut, they train as they do in one pipeline and whole.
+train lengths.json --devices cpu:2 --microbatches 4 --lengths 8,3,5,1
+grep -q 'measured' said || fail "no unequal run: $(cat said)"
+train twice.json --devices cpu:4 --replicas 2 --microbatches 2 --lengths 8,3
+train order.json --devices cpu:2 --microbatches 4 --lengths 8,8,3,3
+alike twice.json order.json
+rc=0
+(alike one.json lengths.json) >/dev/null 2>&1 || rc=$?
+[ "$rc" = 1 ] || fail 'lengths change nothing'
+"$exec_tool" "$trace" "${gpt[@]}" --schedule seq1f1b:sequence_chunks=4 --shared-cores --memory 8GB --devices cpu:2 \
+  --microbatches 2 --runs 1 >said 2>err || fail "slices: $(cat err)"
+grep -q 'slices are predicted as equal shares' said || fail "nothing is said on slices: $(cat said)"
+refused '9 tokens is longer than the 8 places' "$trace" "${gpt[@]}" --schedule 1f1b --devices cpu:2 --shared-cores \
+  --microbatches 2 --lengths 9,8
+refused '3 equal slices do not divide' "$trace" "${gpt[@]}" --schedule seq1f1b:sequence_chunks=3 --devices cpu:2 \
+  --shared-cores --microbatches 2
 refused '3 devices cannot be divided among 2 replicas' "$trace" "${gpt[@]}" --devices cpu:3 --shared-cores --replicas 2
 refused 'divides its state among the replicas' "$trace" "${gpt[@]}" --devices cpu:2 --shared-cores --zero 1
 refused 'F, I and W on different devices' "$trace" "${gpt[@]}" --schedule pipefb --devices cpu:4 --memory 8GB --shared-cores --replicas 2

@@ -4,10 +4,12 @@
 
 #include <doctest/doctest.h>  // behind LibTorch, which has a CHECK of its own
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,8 +17,10 @@
 #include "sim/base/errors.hpp"
 #include "tests/executor/trials.hpp"
 #include "tests/specs.hpp"
+#include "tools/executor/programs/validation.hpp"
 #include "tools/executor/run/micro_batches.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/lab/evidence/judge.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -100,6 +104,40 @@ TEST_CASE("slices of sequences train as whole ones do: keys, values and their gr
   }
   check_against_training(trial_of("seq1f1b:sequence_chunks=3", 2, {7, 1, 4}));
   check_against_training(trial_of("svpp:sequence_chunks=4", 2, {1, 2, 3, 6}));
+}
+
+TEST_CASE("what is profiled of each length and slice says what stages keep, to the byte") {
+  if (std::thread::hardware_concurrency() < 2) {
+    MESSAGE("skipped: there is one core");
+    return;
+  }
+  ValidationPlan plan;
+  plan.models = {{"gpt,layers=4,hidden=32,heads=2,seq=12,vocab=50", {2}}};
+  for (const char* const schedule :
+       {"1f1b", "zb_h1", "seq1f1b:sequence_chunks=3", "svpp:sequence_chunks=2"}) {
+    plan.variants.push_back({schedule, "", "balanced", true, ""});
+  }
+  plan.microbatches = 4;
+  plan.lengths = {12, 3, 7, 1};
+  plan.rounds = 1;
+  plan.counted_runs = 1;
+  plan.timelines = 0;
+  const Evidence evidence = run_validation(
+      plan, [](const ValidationProgress&) {}, nullptr);
+  // Whole, four lengths, three slices and two.
+  CHECK(evidence.traces.size() == 1 + 4 + 3 + 2);
+  REQUIRE(evidence.cases.size() == 4);
+  CHECK((evidence.cases[0].lengths == plan.lengths));
+  CHECK((evidence.cases[2].lengths == std::vector<std::int64_t>{4, 4, 4}));
+  for (const CaseJudgement& judged : judge(evidence).cases) {
+    REQUIRE(judged.counted_stash_error);
+    CHECK(*judged.counted_stash_error == Bytes{});
+    CHECK(judged.stash_error == Bytes{});
+    REQUIRE(judged.counted_peak_error);
+    CHECK(std::abs(*judged.counted_peak_error) < 0.1);
+  }
+  const Evidence again = read_evidence(write_evidence(evidence), "unequal");
+  CHECK(again == evidence);
 }
 
 TEST_CASE("lengths and slices that the model does not have are refused") {

@@ -8,6 +8,7 @@
 #include "schedulers/parts/spread_vocabulary.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/lower/passes.hpp"
+#include "sim/varied_costs.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
 #include "tools/study/study.hpp"
 
@@ -56,6 +57,7 @@ PredictionAnswer answer(const PredictionQuestion& question) {
   all.program = replicated(outcome.program, replicas);
   all.partition = cut_of_flag(outcome.plan.partition);
   all.microbatches = all.program->microbatches;
+  all.kind_of = side_by_side(all.kind_of, replicas);
   outcome = study(all);
   return {std::move(setting), std::move(all), std::move(outcome)};
 }

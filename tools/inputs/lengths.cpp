@@ -86,6 +86,10 @@ std::vector<std::int64_t> draw(std::string_view text, int count, std::int64_t st
 
 }  // namespace
 
+std::int64_t length_step(const Sharding& sharding) {
+  return std::int64_t{2} * sharding.tensor * sharding.context;
+}
+
 std::vector<std::int64_t> lengths_of(const std::string& text, int microbatches, std::int64_t step) {
   if (text.starts_with(drawn_form)) return draw(text, microbatches, step);
   const bool is_list = text.find_first_not_of("0123456789, ") == std::string::npos;

@@ -397,10 +397,9 @@ void take_lengths(const SettingRequest& request, const Setting& setting, Case& a
   if (asked.program && !asked.program->settings.costs.empty()) {
     throw UsageError("--lengths: the program already says its micro-batches' costs; leave it out");
   }
-  const Sharding& ranks = model.sharding;
   const std::vector<std::int64_t> lengths =
       lengths_of(request.lengths, asked.program ? asked.program->microbatches : asked.microbatches,
-                 std::int64_t{2} * ranks.tensor * ranks.context);
+                 length_step(model.sharding));
   if (!setting.lengths) {
     double mean = static_cast<double>(model.tokens);
     if (model.tokens == 0) {

@@ -212,6 +212,21 @@ std::string_view name(Timed timed) {
 
 std::string device_spelled_out(const std::string& name) { return device_called(name).str(); }
 
+namespace {
+
+// A slice finds keys and values of all tokens before it, as one slice has left them.
+MicroBatch profiled_batch(const TensorModel& model, const ProfileRequest& request) {
+  MicroBatch whole =
+      random_micro_batch(model, request.batch, seed + 1, request.begin + request.tokens);
+  if (request.begin == 0) return whole;
+  whole.slices = std::make_shared<std::vector<SlicedAttention>>(model.layers.size());
+  MicroBatch earlier = slice_of(whole, {0, request.begin, 0});
+  for (std::size_t i = 0; i < model.layers.size(); ++i) forward(model, i, earlier);
+  return slice_of(whole, {request.begin, request.tokens, 1});
+}
+
+}  // namespace
+
 struct ProfileSession::State {
   ProfileRequest request;
   at::Device device;
@@ -227,7 +242,7 @@ struct ProfileSession::State {
         model(tensor_model(asked.shape, asked.optimizer,
                            at::TensorOptions(number_format(asked.dtype, device)).device(device),
                            seed)),
-        batch(random_micro_batch(model, asked.batch, seed + 1)),
+        batch(profiled_batch(model, asked)),
         bytes(count_bytes(model, batch)),
         rounds(model, batch, device, asked.share, asked.stop) {
     // cuDNN tries its algorithms, with workspaces of their own, when it meets a shape for the first

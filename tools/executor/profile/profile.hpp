@@ -19,6 +19,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,7 +38,9 @@ enum class Share : std::uint8_t { half, whole };
 
 struct ProfileRequest {
   ModelShape shape;
-  int batch = 1;  // samples in a micro-batch
+  int batch = 1;            // samples in a micro-batch
+  std::int64_t tokens = 0;  // of each sequence; 0: as the shape says
+  std::int64_t begin = 0;   // tokens of the same sequence before them: they are a slice of it
   Share share = Share::half;
   Optimizer optimizer = Optimizer::momentum;
   std::string device = "cpu";               // cuda, cuda:1

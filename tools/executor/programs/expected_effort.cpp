@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 
 #include "tools/executor/profile/expected_cost.hpp"
 
@@ -26,12 +27,15 @@ Effort expected_effort(const ValidationPlan& plan, std::size_t lane_count,
   const auto lanes = static_cast<std::int64_t>(lane_count);
   const auto variants = static_cast<std::int64_t>(plan.variants.size());
   const bool computes = !plan.imitate;
+  // Each length of micro-batches that differ is profiled beside the usual one.
+  const std::set<std::int64_t> lengths(plan.lengths.begin(), plan.lengths.end());
+  const auto profiles = static_cast<std::int64_t>(1 + lengths.size());
   // A profile's rounds, each on every lane alone and then on all at once.
   // What does not compute is profiled before the runs alone.
-  const auto profiled =
-      static_cast<double>(computes ? 2 * preparing_rounds * lanes +
-                                         variants * plan.rounds * plan.profile_rounds * (lanes + 1)
-                                   : preparing_rounds);
+  const auto profiled = static_cast<double>(
+      computes ? (1 + profiles) * preparing_rounds * lanes +
+                     variants * plan.rounds * plan.profile_rounds * (lanes + 1) * profiles
+               : preparing_rounds);
   // A run that is counted for its memory follows one that is not.
   const int runs = (warm_up_runs(plan) + 1) * plan.rounds + (computes ? 2 * plan.counted_runs : 0);
   const auto steps =
@@ -47,7 +51,7 @@ Effort expected_effort(const ValidationPlan& plan, std::size_t lane_count,
         effort.tensors = std::max(effort.tensors, cost.session());
         continue;
       }
-      effort.tensors += cost.session() * lanes * 2;  // of half of the model and of all
+      effort.tensors += cost.session() * lanes * (1 + profiles);  // of half of the model and of all
       run = std::max(run, cost.standing + cost.stash * plan.microbatches);
     }
   }

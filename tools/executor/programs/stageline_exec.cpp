@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <vector>
 
 #include "cost_models/roofline.hpp"
 #include "sim/analysis/statistics.hpp"
@@ -14,6 +17,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
 #include "sim/lower/passes.hpp"
+#include "sim/varied_costs.hpp"
 #include "tools/answers/predicted.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
@@ -31,6 +35,8 @@
 #include "tools/executor/run/execute.hpp"
 #include "tools/executor/run/measured_outcome.hpp"
 #include "tools/executor/tensors/traced_model.hpp"
+#include "tools/inputs/case_slices.hpp"
+#include "tools/inputs/lengths.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/space_time.hpp"
@@ -118,14 +124,16 @@ double share_of(Time some, Time whole) {
   return whole > Time{} ? to_seconds(some) / to_seconds(whole) - 1 : 0;
 }
 
-// Durations of one kind of op of one stage, as measured.
-Time typical(const Execution& run, int stage, OpKind kind) {
+// Durations of one kind of op of one stage, as measured: the median, or of micro-batches that
+// differ the mean, as their predicted costs are.
+Time typical(const Execution& run, int stage, OpKind kind, bool alike) {
   std::vector<Time> times;
   for (std::uint32_t task = 0; task < run.graph.tasks(); ++task) {
     const Op op = run.graph.op[task];
     if (op.stage == stage && op.kind == kind) times.push_back(run.graph.duration[task]);
   }
-  return median(std::move(times));
+  if (alike || times.empty()) return median(std::move(times));
+  return std::accumulate(times.begin(), times.end(), Time{}) / std::ssize(times);
 }
 
 std::string stage_table(const Outcome& predicted, const Execution& run) {
@@ -133,7 +141,7 @@ std::string stage_table(const Outcome& predicted, const Execution& run) {
   for (int s = 0; s < predicted.program.stages(); ++s) {
     const StageCosts& costs = nth(predicted.costs.stage, s);
     const auto both = [&](OpKind kind, Time expected) {
-      const Time measured = typical(run, s, kind);
+      const Time measured = typical(run, s, kind, predicted.costs.kinds.empty());
       if (measured == Time{}) return std::string("–");
       return fmt::format("{} ({})", print(measured), signed_share(share_of(expected, measured)));
     };
@@ -230,6 +238,30 @@ std::vector<Accelerator> accelerators_for(const ExecFlags& flags,
 
 bool is_processes(const std::string& devices) { return devices.rfind("process:", 0) == 0; }
 
+// Tokens of each sequence of micro-batch n of a step, or of slice n of a sequence; empty: alike.
+std::vector<std::int64_t> lengths_of_job(const std::string& text, const Case& asked,
+                                         const Program& program, int replicas) {
+  if (text.empty()) return asked.slice_lengths;
+  const Sharding undivided;
+  return side_by_side(lengths_of(text, program.microbatches / replicas, length_step(undivided)),
+                      replicas);
+}
+
+// What the prediction leaves out of micro-batches that differ; the trace has one size.
+std::string note_on_tokens(const Case& asked, const Training& training) {
+  if (!asked.kinds.empty()) return "";
+  if (slices_in(asked) > 1) {
+    return "slices are predicted as equal shares of a micro-batch: launches do not get shorter, and "
+           "later slices attend to more tokens; `stageline-validate` profiles each";
+  }
+  if (training.lengths.empty()) return "";
+  const auto [least, most] = std::minmax_element(training.lengths.begin(), training.lengths.end());
+  return fmt::format(
+      "sequences have {} to {} tokens, and are predicted in proportion to these, without what "
+      "attention adds with their square; `stageline-validate --lengths` profiles each length",
+      *least, *most);
+}
+
 Training training_of(const ExecFlags& flags, const Setting& setting) {
   Training training;
   training.shape = traced_model(flags.model, flags.common.trace(), setting.model).shape;
@@ -265,7 +297,12 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   Job job{predicted.program, stage_graph(predicted.program), predicted.plan.partition, {}, false};
   job.imitated = flags.imitate;
   job.sharded_optimizer = flags.zero > 0;
-  if (!flags.imitate) job.training = training_of(flags, setting);
+  if (!flags.imitate) {
+    job.training = training_of(flags, setting);
+    job.training.lengths =
+        lengths_of_job(common.text("lengths"), asked, predicted.program, flags.replicas);
+  }
+  const std::string on_tokens = note_on_tokens(asked, job.training);
   const std::string model = job.training.shape.name;
 
   set_threads(1);
@@ -318,6 +355,7 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
     fmt::print("{}\nnote: in brackets, what the trace predicts against what was measured\n",
                space_time_legend({&measured.timeline}));
     fmt::print("note: cut \"{}\"\n", print(measured.plan.partition));
+    if (!on_tokens.empty()) fmt::print("note: {}\n", on_tokens);
     if (flags.shared_cores && !flags.imitate) {
       fmt::print("note: accelerators shared cores: the measured times say little\n");
     }

@@ -1,5 +1,6 @@
 // stageline-validate: runs programs for real, predicts them, and says how far off the simulator is.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -26,6 +27,7 @@
 #include "tools/executor/programs/validation.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/inputs/lengths.hpp"
 #include "tools/inputs/recordings.hpp"
 #include "tools/lab/evidence/calibrate.hpp"
 #include "tools/lab/evidence/kept.hpp"
@@ -44,6 +46,7 @@ struct ValidateFlags {
   std::string devices = "cpu:2";
   std::string link;
   std::string host_link;
+  std::string lengths;
   int microbatches = 0;
   int rounds = 0;
   double seconds = 0;
@@ -73,6 +76,10 @@ void add_flags(Flags line, ValidateFlags& flags) {
               "with --schedule: likewise, of each device to its host");
   const Flag microbatches =
       line.option("--microbatches", flags.microbatches, "in a step (8)").range(1, 65536);
+  const Flag lengths = line.option(
+      "--lengths", flags.lengths,
+      "with --model gpt: tokens of each sequence, one number a micro-batch of a step, as `stageline "
+      "simulate` takes them; each length is profiled");
   const Flag rounds =
       line.option("--rounds", flags.rounds, "runs of each program (5)").range(1, 1 << 20);
   const Flag seconds =
@@ -98,7 +105,7 @@ void add_flags(Flags line, ValidateFlags& flags) {
       "run no program for its time, but count the memory of those in this evidence again; --model "
       "says of which models they are, where these are not the usual ones");
   for (const Flag other :
-       {schedule, microbatches, rounds, seconds, seen, calibrate, imitate, every, quick}) {
+       {schedule, microbatches, lengths, rounds, seconds, seen, calibrate, imitate, every, quick}) {
     memory_of.excludes(other);
   }
   line.writes_also(
@@ -178,6 +185,12 @@ ValidationPlan plan_of(const ValidateFlags& flags) {
         "--devices process:N goes with --imitate here; stageline-exec runs processes that compute");
   }
   if (flags.microbatches > 0) plan.microbatches = flags.microbatches;
+  if (!flags.lengths.empty() && flags.imitate) {
+    throw UsageError("--lengths are those of micro-batches that compute; leave out --imitate");
+  }
+  if (!flags.lengths.empty()) {
+    plan.lengths = lengths_of(flags.lengths, plan.microbatches, length_step(Sharding{}));
+  }
   if (flags.rounds > 0) plan.rounds = flags.rounds;
   if (flags.seconds > 0 && flags.devices.rfind("process:", 0) == 0) {
     throw UsageError("--seconds is one process's clock; leave it out with --devices process:N");
@@ -285,8 +298,11 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
   const int rounds = evidence.cases.empty()
                          ? plan.rounds
                          : static_cast<int>(evidence.cases.front().makespan.size());
-  evidence.settings = fmt::format("{}, {} rounds, {} micro-batches{}", plan.dtype, rounds,
-                                  plan.microbatches, plan.imitate ? ", compute imitated" : "");
+  const std::string lengths =
+      plan.lengths.empty() ? "" : fmt::format(" of {} tokens", fmt::join(plan.lengths, ", "));
+  evidence.settings =
+      fmt::format("{}, {} rounds, {} micro-batches{}{}", plan.dtype, rounds, plan.microbatches,
+                  lengths, plan.imitate ? ", compute imitated" : "");
   evidence.command = command;
   evidence.notes.insert(evidence.notes.begin(), notes.begin(), notes.end());
   for (std::vector<Model>* const traces : {&evidence.traces, &evidence.whole_traces}) {

@@ -7,13 +7,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "sim/analysis/statistics.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/shared_text.hpp"
 #include "tools/executor/profile/handover_profile.hpp"
@@ -61,7 +65,27 @@ struct Subject {
   ProfileRequest request;
   std::unique_ptr<LaneProfiles> profiles;
   std::unique_ptr<LaneProfiles> whole;  // of devices that have the whole model; null: no case's do
+  // The same for micro-batches that differ.
+  std::map<std::pair<Share, TokenPart>, std::unique_ptr<LaneProfiles>> parts{};
 };
+
+// Tokens of the slices of a sequence, where the schedule cuts it.
+std::vector<std::int64_t> lengths_of_slices(const ScheduleSpec& spec, const ModelShape& shape) {
+  const auto knob = spec.knobs.find("sequence_chunks");
+  const int count = knob == spec.knobs.end() ? 1 : parse_number<int>(knob->second).value_or(1);
+  if (count <= 1) return {};
+  const auto how = spec.knobs.find("slices");
+  if (how != spec.knobs.end() && how->second != "even") {
+    throw UsageError(fmt::format("{}: slices are validated where they are equal; take slices=even",
+                                 spelled(spec)));
+  }
+  const std::int64_t tokens = most_tokens(shape);
+  if (tokens == 0 || tokens % count != 0) {
+    throw UsageError(fmt::format("{}: {} equal slices do not divide a sequence of {} tokens of {}",
+                                 spelled(spec), count, tokens, shape.name));
+  }
+  return std::vector<std::int64_t>(as_size(count), tokens / count);
+}
 
 struct Running {
   Subject* subject = nullptr;
@@ -150,7 +174,8 @@ class Validation {
     }
     for (std::size_t at = 0; at < evidence_.cases.size(); ++at) {
       MeasuredCase& measured = evidence_.cases[at];
-      Running running = ready(subject_of(measured), at, study(case_of(evidence_, measured)));
+      Running running =
+          ready(subject_of(measured), at, measured.lengths, study(case_of(evidence_, measured)));
       for (MeasuredDevice& device : measured.devices) device.peaks = device.stashes = {};
       measured.counted.reset();
       running_.push_back(std::move(running));
@@ -162,8 +187,20 @@ class Validation {
  private:
   void profile(const Running& running) {
     if (plan_.imitate) return;
-    const bool whole = evidence_.cases[running.at].whole;
-    LaneProfiles& profiles = whole ? *running.subject->whole : *running.subject->profiles;
+    const MeasuredCase& measured = evidence_.cases[running.at];
+    add_rounds(measured.whole ? *running.subject->whole : *running.subject->profiles);
+    std::set<TokenPart> seen;
+    for (const TokenPart part : parts_of(measured)) {
+      if (!seen.insert(part).second) continue;
+      add_rounds(*running.subject->parts.at({share_of(measured), part}));
+    }
+  }
+
+  static Share share_of(const MeasuredCase& measured) {
+    return measured.whole ? Share::whole : Share::half;
+  }
+
+  void add_rounds(LaneProfiles& profiles) const {
     for (int i = 0; i < plan_.profile_rounds; ++i) profiles.rounds_alone();
     for (int i = 0; i < plan_.profile_rounds; ++i) profiles.round_together();
   }
@@ -237,10 +274,13 @@ class Validation {
     if (plan_.imitate) subject.profiles.reset();
   }
 
-  std::unique_ptr<LaneProfiles> profiles_of(const Subject& subject, Share share) {
+  std::unique_ptr<LaneProfiles> profiles_of(const Subject& subject, Share share,
+                                            TokenPart part = {}) {
     say(fmt::format("{} batch {}: warming up", subject.shape.name, subject.batch));
     ProfileRequest request = subject.request;
     request.share = share;
+    request.begin = part.begin;
+    request.tokens = part.tokens;
     auto profiles = std::make_unique<LaneProfiles>(request, profiled_);
     for (int i = 0; i < preparing_rounds; ++i) profiles->rounds_alone();
     return profiles;
@@ -258,6 +298,11 @@ class Validation {
       if (spec.scheduler->synchrony == Synchrony::asynchronous) {
         measured.steps = plan_.asynchronous_steps;
       }
+      if (!plan_.imitate) {
+        measured.lengths = lengths_of_slices(spec, subject.shape);
+        if (measured.lengths.empty()) measured.lengths = plan_.lengths;
+      }
+      prepare_parts(subject, measured);
       measured.link = variant.link;
       measured.host_link = variant.host_link;
       measured.held_out = variant.held_out;
@@ -271,22 +316,47 @@ class Validation {
           subject.whole = profiles_of(subject, Share::whole);
           evidence_.whole_traces.push_back(subject.whole->result().model);
         }
+        prepare_parts(subject, measured);
         outcome = study(case_of(evidence_, measured));
       }
       // From here on the same cut and order, whatever the whole profile says in the end.
       measured.partition = ranges(outcome.plan.partition);
       measured.program = print(outcome.program);
-      running_.push_back(ready(subject, evidence_.cases.size(), outcome));
+      running_.push_back(ready(subject, evidence_.cases.size(), measured.lengths, outcome));
       evidence_.cases.push_back(std::move(measured));
     }
   }
 
+  // Profiles of its micro-batches, where these differ.
+  void prepare_parts(Subject& subject, const MeasuredCase& measured) {
+    const Share share = share_of(measured);
+    const std::int64_t most = most_tokens(subject.shape);
+    for (const TokenPart part : parts_of(measured)) {
+      if (subject.parts.contains({share, part})) continue;
+      if (part.begin + part.tokens > most) {
+        throw UsageError(fmt::format("--lengths: a sequence of {} has at most {} tokens, not {}",
+                                     subject.shape.name, most, part.begin + part.tokens));
+      }
+      subject.parts[{share, part}] = profiles_of(subject, share, part);
+      (measured.whole ? evidence_.whole_traces : evidence_.traces)
+          .push_back(trace_of_part(subject, share, part));
+    }
+  }
+
+  static Model trace_of_part(const Subject& subject, Share share, TokenPart part) {
+    Model trace = subject.parts.at({share, part})->result().model;
+    trace.name = part_name(subject.shape.name, part);
+    return trace;
+  }
+
   // What cannot run is refused before anything does.
-  Running ready(Subject& subject, std::size_t at, const Outcome& outcome) const {
+  Running ready(Subject& subject, std::size_t at, const std::vector<std::int64_t>& lengths,
+                const Outcome& outcome) const {
     Job job{outcome.program, stage_graph(outcome.program), outcome.plan.partition, {}, false};
     job.training = {subject.shape, subject.batch, subject.optimizer, scalar_called(plan_.dtype)};
     job.training.recipe.rate = 0;
     job.training.distinct = 4;
+    job.training.lengths = lengths;
     job.imitated = plan_.imitate;
     check_runnable(job, accelerators_, peers_);
     lowered(job, outcome.costs);
@@ -328,6 +398,11 @@ class Validation {
       evidence_.whole_traces.clear();
       for (const Subject& subject : subjects_) {
         evidence_.traces.push_back(subject.profiles->result().model);
+        for (const auto& one : subject.parts) {
+          const auto& [share, part] = one.first;
+          (share == Share::whole ? evidence_.whole_traces : evidence_.traces)
+              .push_back(trace_of_part(subject, share, part));
+        }
         if (subject.whole) {
           evidence_.whole_traces.push_back(subject.whole->result().model);
         }

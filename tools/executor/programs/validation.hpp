@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -42,6 +43,8 @@ struct ValidationPlan {
   int counted_runs = 5;    // of each case, at the end, for its memory
   int timelines = 3;       // cases that keep theirs, of the first model and size
   bool imitate = false;  // ops wait for the profiled times: any number of lanes, cpu:N or process:N
+  /// Tokens of each sequence of micro-batch n of a step; empty: alike. Not with `imitate`.
+  std::vector<std::int64_t> lengths{};
   bool calibrate = false;  // the caller fits the cluster to the variants that are not held out
 };
 
@@ -49,7 +52,7 @@ struct ValidationPlan {
 ValidationPlan usual_plan();
 
 /// The same models with every schedule that two devices hold and the knobs that change what they
-/// hold. Left out: seq1f1b, which runs imitated only.
+/// hold. Left out: slices of sequences, which only one of the models has.
 ValidationPlan every_plan();
 
 struct ValidationProgress {

@@ -83,8 +83,9 @@ void InFlightTable::clear() {
 }
 
 std::int64_t InFlightTable::stash_bytes(Op op) const {
+  const std::int64_t waiting = waiting_gradients(op);
   const auto& flight = slots_[op.stage][op.microbatch];
-  if (!flight) return 0;
+  if (!flight) return waiting;
   Tensors held = flight->inputs;
   for (const auto& layer : flight->tensors.stash) {
     for (const OpStash& of_op : layer) {
@@ -95,6 +96,18 @@ std::int64_t InFlightTable::stash_bytes(Op op) const {
   // A layer that reads the data has no I: the gradient at its output waits for its W.
   for (std::size_t l = 0; l < here_.model.layers.size(); ++l) {
     if (here_.model.layers[l].input < 0) held.push_back(flight->tensors.gradients[l]);
+  }
+  return storage_bytes(held) + waiting;
+}
+
+std::int64_t InFlightTable::waiting_gradients(Op op) const {
+  const auto slices = static_cast<std::uint32_t>(here_.job.program.settings.sequence_chunks);
+  const auto sequence = sliced_[op.stage][op.microbatch / slices].lock();
+  if (!sequence) return 0;
+  Tensors held;
+  for (const SlicedAttention& layer : *sequence) {
+    held.insert(held.end(), layer.key_gradients.begin(), layer.key_gradients.end());
+    held.insert(held.end(), layer.value_gradients.begin(), layer.value_gradients.end());
   }
   return storage_bytes(held);
 }

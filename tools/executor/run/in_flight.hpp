@@ -42,12 +42,15 @@ class InFlightTable {
   /// Whether this device copies the stash of the op's micro-batch to the host; back from there.
   bool is_offloaded(Op op) const { return copied_[op.stage][op.microbatch].out; }
   bool is_prefetched(Op op) const { return copied_[op.stage][op.microbatch].in; }
-  /// Bytes of the stash of the op's micro-batch, every storage once; 0 where there is none.
+  /// Bytes of the stash of the op's micro-batch, every storage once, with the gradients of keys and
+  /// values that wait for slices of its sequence; 0 where there is none.
   std::int64_t stash_bytes(Op op) const;
 
  private:
   /// What the slices of the micro-batch's sequence share; null where sequences are whole.
   std::shared_ptr<std::vector<SlicedAttention>> slices_of(int stage, std::uint32_t microbatch);
+
+  std::int64_t waiting_gradients(Op op) const;
 
   const DeviceModel& here_;
   std::vector<std::vector<std::unique_ptr<InFlight>>> slots_;  // stages × micro-batches

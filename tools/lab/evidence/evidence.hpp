@@ -2,6 +2,8 @@
 // needs to predict them.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +47,9 @@ struct MeasuredCase {
   std::optional<Timeline> counted{};    // of the first counted run; kept where its memory is not as
                                         // predicted
   bool whole = false;                   // priced with whole_traces
+  /// Tokens of each sequence of micro-batch n of a step, or of slice n of a sequence where the
+  /// schedule cuts it, by n % size. Each is priced by the trace of its part. Empty: all are alike.
+  std::vector<std::int64_t> lengths{};
   friend bool operator==(const MeasuredCase&, const MeasuredCase&) = default;
 };
 
@@ -65,8 +70,23 @@ struct Evidence {
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 
+/// Tokens of a sequence, from `begin` on: a whole one of its length, or a slice.
+struct TokenPart {
+  std::int64_t begin = 0;
+  std::int64_t tokens = 0;
+  friend auto operator<=>(const TokenPart&, const TokenPart&) = default;
+};
+/// The parts that MeasuredCase::lengths are of, in their order.
+std::vector<TokenPart> parts_of(const MeasuredCase& measured);
+/// The name of that part's trace: "gpt, tokens 16 to 31".
+std::string part_name(const std::string& model, TokenPart part);
+/// Whether the case's schedule cuts sequences.
+bool cuts_sequences(const MeasuredCase& measured);
+
 /// The trace of the case's model and batch, or the whole one. Throws UsageError when there is none.
 const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured);
+/// The trace of one of its parts, likewise.
+const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured, TokenPart part);
 
 /// JSON, format "stageline-evidence 1" (tools/lab/evidence/README.md);
 /// read_evidence(write_evidence(e))

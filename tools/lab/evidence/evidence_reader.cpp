@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/base/errors.hpp"
 #include "tools/lab/evidence/evidence.hpp"
 #include "traces/json/parts.hpp"
 #include "traces/json/timeline.hpp"
@@ -88,10 +89,26 @@ Timeline read_timeline(const JsonNode& node, std::size_t devices) {
   return timeline;
 }
 
+// As many as slices, or a number that divides a step's micro-batches.
+void read_lengths(const JsonNode& node, const Evidence& evidence, MeasuredCase& measured) {
+  for (const JsonNode& item : node.items()) measured.lengths.push_back(item.whole(1, most));
+  const auto count = static_cast<int>(measured.lengths.size());
+  try {
+    if (count == 0 || (!cuts_sequences(measured) && measured.microbatches % count != 0)) {
+      throw UsageError(fmt::format(
+          "there is a length for each of so many micro-batches as divide a step of {} (these are {})",
+          measured.microbatches, count));
+    }
+    for (const TokenPart part : parts_of(measured)) trace_of(evidence, measured, part);
+  } catch (const UsageError& error) {
+    node.refuse(error.what());
+  }
+}
+
 MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   node.check_keys({"model", "batch", "schedule", "partition", "microbatches", "steps", "link",
                    "held_out", "makespan_ps", "devices"},
-                  {"host_link", "whole", "program", "timeline", "counted_timeline"});
+                  {"host_link", "whole", "program", "timeline", "counted_timeline", "lengths"});
   MeasuredCase measured;
   measured.model = node.at("model").text();
   measured.batch = static_cast<int>(node.at("batch").whole(0, most));
@@ -114,6 +131,7 @@ MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
                                         measured.whole ? "whole " : "", in_quotes(measured.model),
                                         measured.batch, suggestion(measured.model, names)));
   }
+  if (const auto lengths = node.find("lengths")) read_lengths(*lengths, evidence, measured);
   measured.makespan = read_times(node.at("makespan_ps"));
   if (measured.makespan.empty()) node.at("makespan_ps").refuse("a case was run at least once");
   for (const JsonNode& item : node.at("makespan_ps").items()) item.whole(1, longest_input.count());

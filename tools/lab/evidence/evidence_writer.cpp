@@ -1,5 +1,6 @@
 // Writes evidence: a list of numbers on one line, a case on a few.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "sim/base/errors.hpp"
 #include "tools/lab/evidence/evidence.hpp"
@@ -54,6 +55,12 @@ std::string timeline_text(const Timeline& timeline) {
   return fmt::format("{{\"devices\": [{}], \"spans\": [{}]}}", names, lines);
 }
 
+// And the lengths of micro-batches that differ.
+std::string steps_text(const MeasuredCase& measured) {
+  if (measured.lengths.empty()) return fmt::format("{}", measured.steps);
+  return fmt::format("{}, \"lengths\": [{}]", measured.steps, fmt::join(measured.lengths, ", "));
+}
+
 std::string case_text(const MeasuredCase& measured) {
   std::string link = json_text(measured.link);
   if (!measured.host_link.empty()) link += ", \"host_link\": " + json_text(measured.host_link);
@@ -64,7 +71,7 @@ std::string case_text(const MeasuredCase& measured) {
       "     \"microbatches\": {}, \"steps\": {}, \"link\": {}, \"held_out\": {},\n"
       "     \"makespan_ps\": {},\n     \"devices\": [",
       json_text(measured.model), batch, json_text(measured.schedule), json_text(measured.partition),
-      measured.microbatches, measured.steps, link, measured.held_out,
+      measured.microbatches, steps_text(measured), link, measured.held_out,
       times_text(measured.makespan));
   const char* between = "\n      ";
   for (const MeasuredDevice& device : measured.devices) {
@@ -90,12 +97,25 @@ std::string list_text(std::string_view key, const std::vector<Item>& items, Text
 
 }  // namespace
 
-const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured) {
+namespace {
+
+const Model& trace_called(const std::string& name, const Evidence& evidence,
+                          const MeasuredCase& measured) {
   for (const Model& trace : measured.whole ? evidence.whole_traces : evidence.traces) {
-    if (trace.name == measured.model && trace.batch == measured.batch) return trace;
+    if (trace.name == name && trace.batch == measured.batch) return trace;
   }
   throw UsageError(fmt::format("the evidence has no {}trace of {} at batch {}",
-                               measured.whole ? "whole " : "", measured.model, measured.batch));
+                               measured.whole ? "whole " : "", name, measured.batch));
+}
+
+}  // namespace
+
+const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured) {
+  return trace_called(measured.model, evidence, measured);
+}
+
+const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured, TokenPart part) {
+  return trace_called(part_name(measured.model, part), evidence, measured);
 }
 
 std::string write_evidence(const Evidence& evidence) {

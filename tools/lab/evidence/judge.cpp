@@ -2,13 +2,18 @@
 #include "tools/lab/evidence/judge.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
 
 #include "sim/analysis/statistics.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
+#include "tools/inputs/case_slices.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/study.hpp"
 
@@ -194,7 +199,58 @@ CaseJudgement judge_case(const Evidence& evidence, const MeasuredCase& measured)
   return result;
 }
 
+// Gradients of keys and values, each as wide as the output of its attention, wait from the later
+// slices' backward for that of their own.
+void add_waiting_gradients(std::vector<Model>& slices) {
+  for (std::size_t i = 0; i < slices.front().layers.size(); ++i) {
+    if (slices.front().layers[i].kind != "attention") continue;
+    Bytes found{};
+    for (Model& slice : slices) {
+      Layer& layer = slice.layers[i];
+      const bool last = &slice == &slices.back();
+      const Bytes left = found;
+      found += layer.output * 2;
+      layer.earlier_gradients = last ? left : left - found;
+    }
+  }
+}
+
+void take_parts(const Evidence& evidence, const MeasuredCase& measured, Case& asked) {
+  if (measured.lengths.empty()) return;
+  std::vector<Model> kinds;
+  std::map<TokenPart, std::uint16_t> known;
+  for (const TokenPart part : parts_of(measured)) {
+    const auto [kind, is_new] = known.try_emplace(part, static_cast<std::uint16_t>(kinds.size()));
+    asked.kind_of.push_back(kind->second);
+    if (is_new) kinds.push_back(trace_of(evidence, measured, part));
+  }
+  if (cuts_sequences(measured)) add_waiting_gradients(kinds);
+  for (Model& kind : kinds) asked.kinds.push_back(std::make_shared<const Model>(std::move(kind)));
+  if (cuts_sequences(measured)) asked.slice = asked.kinds.front();
+}
+
 }  // namespace
+
+std::vector<TokenPart> parts_of(const MeasuredCase& measured) {
+  std::vector<TokenPart> parts;
+  std::int64_t begin = 0;
+  const bool slices = cuts_sequences(measured);
+  for (const std::int64_t tokens : measured.lengths) {
+    parts.push_back({begin, tokens});
+    if (slices) begin += tokens;
+  }
+  return parts;
+}
+
+std::string part_name(const std::string& model, TokenPart part) {
+  return fmt::format("{}, tokens {} to {}", model, part.begin, part.begin + part.tokens - 1);
+}
+
+bool cuts_sequences(const MeasuredCase& measured) {
+  Case asked;
+  asked.spec = parse_schedules(measured.schedule).at(0);
+  return slices_in(asked) > 1;
+}
 
 Case case_of(const Evidence& evidence, const MeasuredCase& measured) {
   const std::vector<ScheduleSpec> specs = parse_schedules(measured.schedule);
@@ -210,6 +266,7 @@ Case case_of(const Evidence& evidence, const MeasuredCase& measured) {
   asked.microbatches = measured.microbatches;
   asked.steps = measured.steps;
   if (!measured.program.empty()) asked.program = parse_program(measured.program);
+  take_parts(evidence, measured, asked);
   return asked;
 }
 
@@ -261,6 +318,9 @@ std::string name_of(const MeasuredCase& measured) {
   if (measured.partition != "balanced") name += ", cut " + measured.partition;
   if (!measured.link.empty()) name += ", link " + measured.link;
   if (!measured.host_link.empty()) name += ", host link " + measured.host_link;
+  if (!measured.lengths.empty()) {
+    name += fmt::format(", {} tokens", fmt::join(measured.lengths, ","));
+  }
   return name;
 }
 
