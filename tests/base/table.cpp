@@ -65,6 +65,22 @@ TEST_CASE("columns are left out from the highest rank on, and those without a ra
         "second  40 ms\n");
 }
 
+TEST_CASE("titles are broken into two lines before a column is left out") {
+  const std::vector<Column> columns{{"name", true},
+                                    {"tokens/s/GPU", false, 2, false, false, 7},
+                                    {"peak memory", false, 1, false, false, 5}};
+  const std::vector<std::vector<std::string>> rows{{"a", "1.5k", "3 GB"}};
+  CHECK(
+      fitted_table(columns, rows, 80).text ==
+      "name  tokens/s/GPU  peak memory\n────  ────────────  ───────────\na             1.5k         3 GB\n");
+  const FittedTable broken = fitted_table(columns, rows, 24);
+  CHECK(
+      broken.text ==
+      "      tokens/    peak\nname    s/GPU  memory\n────  ───────  ──────\na        1.5k    3 GB\n");
+  CHECK(broken.left_out.empty());
+  CHECK(fitted_table(columns, rows, 14).left_out == std::vector<std::string>{"tokens/s/GPU"});
+}
+
 TEST_CASE("a table that may not lose columns is broken into bands with its keys") {
   CHECK(table(measures, two_rows, 22) ==
         "name    alpha   beta\n"

@@ -80,7 +80,43 @@ TEST_CASE("the table numbers the front and marks the recommended row") {
   CHECK(lines[3].starts_with("→ 2  zb_h1"));
   CHECK(contains(lines[3], "101.0 ms"));
   CHECK(contains(lines[3], "+1.0 %"));
+  CHECK(contains(lines[0], "peak of 80.00 GB"));
+  CHECK(lines[3].ends_with("40.00 GB"));
+}
+
+TEST_CASE("where the memory differs from point to point each has its own") {
+  Plan plan = small_plan();
+  plan.front[0].verdict.need->limit = Bytes{40 * gigabyte};
+  const std::vector<std::string> lines = lines_of(plan_table(setting().model, plan, {}));
+  CHECK(contains(lines[0], "peak memory"));
   CHECK(contains(lines[3], "40.00 GB of 80.00 GB"));
+}
+
+TEST_CASE("in 80 columns a language model keeps ZeRO, tokens and MFU") {
+  Plan plan = small_plan();
+  plan.front.pop_back();  // all on 8 devices
+  for (PlanPoint& one : plan.front) {
+    one.candidate.shape.degrees.zero = Zero::weights;
+    one.candidate.shape.degrees.context = 2;
+    one.candidate.shape.cp_comm_type = "p2p";
+    one.candidate.shape.sequence_parallel = true;
+    one.rates.tokens_per_second = 80'000;
+    one.rates.tokens_per_device_second = 10'000;
+    one.rates.mfu = 0.45;
+    one.dollars_step = 0.25;
+  }
+  PlanView view;
+  view.width = 80;
+  const std::string text = plan_table(setting().model, plan, view);
+  const std::vector<std::string> lines = lines_of(text);
+  CHECK(contains(lines[0], "tokens/"));
+  CHECK(contains(lines[1], "s/GPU"));
+  CHECK(contains(lines[1], "ZeRO"));
+  CHECK(contains(lines[1], "MFU"));
+  CHECK(contains(lines[1], "80.00 GB"));
+  CHECK(contains(text, "45.0 %"));
+  CHECK(contains(text, "… without"));
+  for (const std::string& line : lines) CHECK(columns_of(line) <= 80);
 }
 
 TEST_CASE("a column that says nothing is left out") {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "sim/base/index.hpp"
 #include "sim/text/visible.hpp"
@@ -54,6 +55,15 @@ class Writer {
   Writer(const std::vector<Column>& columns, const Indices& shown, const std::vector<int>& widths)
       : columns_(columns), shown_(shown), widths_(widths) {}
 
+  // `above`: the upper lines of titles, by column; empty: titles have one line.
+  std::string write(const std::vector<TextCells>& rows, const TextCells& above) const {
+    const bool any = std::any_of(shown_.begin(), shown_.end(), [&](std::size_t i) {
+      return i < above.size() && !above[i].empty();
+    });
+    return (any ? row_text(above) : "") + write(rows);
+  }
+
+ private:
   std::string write(const std::vector<TextCells>& rows) const {
     TextCells titles;
     TextCells rule;
@@ -67,7 +77,6 @@ class Writer {
     return text;
   }
 
- private:
   std::string row_text(const TextCells& row) const {
     TextCells cells;
     for (const std::size_t i : shown_) cells.push_back(i < row.size() ? row[i] : "");
@@ -137,19 +146,20 @@ std::vector<Indices> bands_of(const std::vector<Column>& columns, const Indices&
 }
 
 std::string text_of(const std::vector<Column>& columns, const std::vector<TextCells>& rows,
-                    const Indices& shown, std::vector<int> widths, int width) {
+                    const Indices& shown, std::vector<int> widths, int width,
+                    const TextCells& above = {}) {
   if (shown.empty()) return "";
   const int whole = width_of(shown, widths);
-  if (width <= 0 || whole <= width) return Writer(columns, shown, widths).write(rows);
+  if (width <= 0 || whole <= width) return Writer(columns, shown, widths).write(rows, above);
   const std::size_t last = shown.back();
   const int room = width - (whole - widths[last]);
   if (columns[last].prose && room >= least_prose) {
     widths[last] = room;
-    return Writer(columns, shown, widths).write(rows);
+    return Writer(columns, shown, widths).write(rows, above);
   }
   std::string text;
   for (const Indices& band : bands_of(columns, shown, widths, width)) {
-    text += (text.empty() ? "" : "\n") + Writer(columns, band, widths).write(rows);
+    text += (text.empty() ? "" : "\n") + Writer(columns, band, widths).write(rows, above);
   }
   return text;
 }
@@ -165,6 +175,19 @@ std::vector<TextCells> visible_rows(std::vector<TextCells> rows) {
 std::vector<Column> visible_titles(std::vector<Column> columns) {
   for (Column& column : columns) column.title = visible_cell(column.title);
   return columns;
+}
+
+// Takes the upper lines from the titles that may be broken.
+TextCells broken_titles(std::vector<Column>& columns) {
+  TextCells above;
+  for (Column& column : columns) {
+    const std::size_t at = std::min(column.break_at, column.title.size());
+    std::string upper = column.title.substr(0, at);
+    column.title.erase(0, at);
+    upper.erase(upper.find_last_not_of(' ') + 1);
+    above.push_back(std::move(upper));
+  }
+  return above;
 }
 
 Indices all_of(const std::vector<Column>& columns) {
@@ -184,11 +207,20 @@ std::string table(const std::vector<Column>& given_columns,
 
 FittedTable fitted_table(const std::vector<Column>& given_columns,
                          const std::vector<std::vector<std::string>>& given_rows, int width) {
-  const std::vector<Column> columns = visible_titles(given_columns);
+  std::vector<Column> columns = visible_titles(given_columns);
+  const std::vector<Column> whole = columns;
   const std::vector<TextCells> rows = visible_rows(given_rows);
-  const std::vector<int> widths = widths_of(columns, rows);
+  std::vector<int> widths = widths_of(columns, rows);
   Indices shown = all_of(columns);
   FittedTable fitted;
+  TextCells above;
+  if (width > 0 && width_of(shown, widths) > width) {
+    above = broken_titles(columns);
+    widths = widths_of(columns, rows);
+    for (std::size_t i = 0; i < above.size(); ++i) {
+      widths[i] = std::max(widths[i], columns_of(above[i]));
+    }
+  }
   while (width > 0 && width_of(shown, widths) > width) {
     const auto dropped = std::max_element(
         shown.begin(), shown.end(),
@@ -198,10 +230,10 @@ FittedTable fitted_table(const std::vector<Column>& given_columns,
   }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (std::find(shown.begin(), shown.end(), i) == shown.end()) {
-      fitted.left_out.push_back(columns[i].title);
+      fitted.left_out.push_back(whole[i].title);
     }
   }
-  fitted.text = text_of(columns, rows, shown, widths, width);
+  fitted.text = text_of(columns, rows, shown, widths, width, above);
   return fitted;
 }
 

@@ -1,6 +1,7 @@
 // Columns of text, aligned by the characters that a reader sees, for lines of any or limited width.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct Column {
   int drop = 0;        // fitted_table(): the highest is left out first; 0: never
   bool key = false;    // repeated where a table is broken into bands, as the first column is
   bool prose = false;  // the last column: sentences, which may be wrapped
+  /// fitted_table(): where the title may be broken into two lines, in bytes; 0: nowhere.
+  std::size_t break_at = 0;
 };
 
 /// Title row, rule, rows, of cells as visible_cell() shows them; two blanks between columns; no
@@ -30,7 +33,8 @@ struct FittedTable {
   std::vector<std::string> left_out;  // their titles, in the order of the columns
 };
 
-/// As table(), but columns with a `drop` are left out, the highest first, until the rest fits.
+/// As table(), but where it is too wide titles are broken into two lines, and then columns with a
+/// `drop` are left out, the highest first, until the rest fits.
 FittedTable fitted_table(const std::vector<Column>& columns,
                          const std::vector<std::vector<std::string>>& rows, int width);
 

@@ -69,8 +69,7 @@ std::string plan_table(const Model& model, const Plan& plan, const PlanView& vie
   }
   for (const PlanColumn& one : plan_columns()) {
     if (one.matters != nullptr && std::none_of(rows.begin(), rows.end(), one.matters)) continue;
-    columns.push_back(one.column);
-    if (is_degrees(one)) columns.back().title = degrees_title(plan);
+    columns.push_back(titled(one, plan));
     for (std::size_t i = 0; i < rows.size(); ++i) cells[i].push_back(one.cell(rows[i]));
   }
   const FittedTable fitted = fitted_table(columns, cells, view.width);
@@ -95,8 +94,7 @@ Sheet plan_sheet(const Model& model, const Plan& plan, const PlanView& view) {
   }
   for (const PlanColumn& one : plan_columns()) {
     if (one.matters != nullptr && std::none_of(rows.begin(), rows.end(), one.matters)) continue;
-    sheet.columns.push_back({is_degrees(one) ? degrees_title(plan) : one.column.title,
-                             one.definition, one.column.left});
+    sheet.columns.push_back({titled(one, plan).title, one.definition, one.column.left});
     for (const PlanRow& row : rows) {
       sheet.rows[row.place].push_back(
           {one.cell(row), one.figure == nullptr ? CellFigure{} : one.figure(row)});

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 
 #include "tools/base/amounts.hpp"
 #include "tools/base/text.hpp"
@@ -65,11 +67,23 @@ std::string throughput_cell(const PlanRow& row) {
   return fmt::format("{:.5g} {}", row.point->verdict.throughput, throughput_unit(*row.model));
 }
 
+// The memory of the tightest device, where it is the same in all points.
+std::optional<Bytes> memory_of_all(const Plan& plan) {
+  std::optional<Bytes> limit;
+  for (const PlanPoint& point : plan.front) {
+    if (point.verdict.peak.empty()) continue;
+    if (!point.verdict.need || (limit && *limit != point.verdict.need->limit)) return std::nullopt;
+    limit = point.verdict.need->limit;
+  }
+  return limit;
+}
+
 std::string peak_cell(const PlanRow& row) {
   const Verdict& verdict = row.point->verdict;
   if (verdict.peak.empty()) return "unknown";
   const std::string peak = print(verdict.fullest());
-  return verdict.need ? fmt::format("{} of {}", peak, print(verdict.need->limit)) : peak;
+  if (!verdict.need || memory_of_all(*row.plan)) return peak;
+  return fmt::format("{} of {}", peak, print(verdict.need->limit));
 }
 
 template <class Text>
@@ -138,7 +152,7 @@ const std::vector<PlanColumn>& plan_columns() {
        },
        nullptr,
        [](const PlanRow& row) { return !row.point->candidate.shape.cp_comm_type.empty(); }},
-      {{"ZeRO", false, 30},
+      {{"ZeRO", false, 12},
        "Level of state that data-parallel ranks divide among them; each: beside a pipeline, "
        "exchanged in every micro-batch",
        [](const PlanRow& row) {
@@ -155,7 +169,7 @@ const std::vector<PlanColumn>& plan_columns() {
        },
        nullptr,
        [](const PlanRow& row) { return row.point->candidate.shape.sequence_parallel; }},
-      {{"micro-batches"},
+      {{"micro-batches", false, 0, false, false, 6},
        "Of a step and pipeline, times their samples",
        microbatches_cell,
        [](const PlanRow& row) { return count_figure(row.point->candidate.shape.microbatches); }},
@@ -194,7 +208,7 @@ const std::vector<PlanColumn>& plan_columns() {
        throughput_cell,
        throughput_figure,
        [](const PlanRow& row) { return !has_tokens(row); }},
-      {{"tokens/s/GPU", false, 65},
+      {{"tokens/s/GPU", false, 14, false, false, 7},
        "Tokens of a step over its time and the number of devices",
        [](const PlanRow& row) {
          return text_or_dash(row.point->rates.tokens_per_device_second, count_text);
@@ -203,12 +217,12 @@ const std::vector<PlanColumn>& plan_columns() {
          return number_figure(row.point->rates.tokens_per_device_second, "tokens/s/GPU");
        },
        has_tokens},
-      {{"MFU", false, 35},
+      {{"MFU", false, 10},
        "Model FLOPs of a step over what the peaks of all devices allow in that time",
        [](const PlanRow& row) { return text_or_dash(row.point->rates.mfu, percent); },
        [](const PlanRow& row) { return number_figure(row.point->rates.mfu); },
        [](const PlanRow& row) { return row.point->rates.mfu.has_value(); }},
-      {{"peak memory"},
+      {{"peak memory", false, 0, false, false, 5},
        "The highest peak of any device, of the memory where it is tightest",
        peak_cell,
        peak_figure},
@@ -231,6 +245,8 @@ const std::vector<PlanColumn>& plan_columns() {
   return columns;
 }
 
+namespace {
+
 std::string degrees_title(const Plan& plan) {
   std::string title = "tp·pp·dp";
   const auto any = [&](int Degrees::*degree) {
@@ -244,6 +260,19 @@ std::string degrees_title(const Plan& plan) {
   return title;
 }
 
-bool is_degrees(const PlanColumn& column) { return column.cell == degrees_cell; }
+}  // namespace
+
+Column titled(const PlanColumn& column, const Plan& plan) {
+  Column result = column.column;
+  if (column.cell == degrees_cell) {
+    result.title = degrees_title(plan);
+    result.break_at = std::string_view("tp·pp·").size();
+  }
+  if (const std::optional<Bytes> limit = memory_of_all(plan); limit && column.cell == peak_cell) {
+    result.title = "peak of " + print(*limit);
+    result.break_at = std::string_view("peak of ").size();
+  }
+  return result;
+}
 
 }  // namespace stageline

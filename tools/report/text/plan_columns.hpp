@@ -31,8 +31,8 @@ struct PlanColumn {
 /// In the order of the table.
 const std::vector<PlanColumn>& plan_columns();
 
-/// "tp·pp·dp", with the other ranks that the front has; the title of the column of ranks.
-std::string degrees_title(const Plan& plan);
-bool is_degrees(const PlanColumn& column);
+/// The column with the title that it has in this plan: "tp·pp·dp" with the other ranks that the
+/// front has, "peak of 82.52 GB" where all its points have that memory.
+Column titled(const PlanColumn& column, const Plan& plan);
 
 }  // namespace stageline
