@@ -490,6 +490,8 @@ TEST_CASE("table and tornado show the levers that change the step, the largest g
   const std::string table = sensitivity_table(found, 2, 0);
   CHECK(table.find("backward") != std::string::npos);
   CHECK(table.find("more change the step less") != std::string::npos);
+  const std::string short_table = sensitivity_table(found, 1000, 0);
+  CHECK(short_table.find("more change the step by less than 0.1 %") != std::string::npos);
   const Tornado tornado = sensitivity_tornado(found, 3);
   CHECK(tornado.bars.size() == 3);
   CHECK(tornado.bars.front().faster < 0);

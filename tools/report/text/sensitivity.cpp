@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "sim/base/index.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
@@ -15,6 +16,7 @@ namespace stageline {
 namespace {
 
 constexpr double nothing = 1e-6;  // of the step: less is rounding
+constexpr double little = 1e-3;   // of the step: a change that a short table leaves out
 
 std::string change(const Sensitivity& found, Time step) {
   const double share = -gain(found.step, step);
@@ -57,10 +59,18 @@ std::string reach(const Sensitivity& found, const LeverEffect& effect) {
   return text.empty() ? costs : text + ", " + costs;
 }
 
-bool matters(const Sensitivity& found, const LeverEffect& effect) {
-  const auto changes = [&](Time step) { return std::abs(gain(found.step, step)) >= nothing; };
+bool changes_by(const Sensitivity& found, const LeverEffect& effect, double least) {
+  const auto changes = [&](Time step) { return std::abs(gain(found.step, step)) >= least; };
   return changes(effect.faster) || changes(effect.twice) || changes(effect.free) ||
          changes(effect.slower);
+}
+
+// Changes the step by more than a little; where none does, at all.
+bool matters(const Sensitivity& found, const LeverEffect& effect) {
+  const bool any =
+      std::any_of(found.effects.begin(), found.effects.end(),
+                  [&](const LeverEffect& other) { return changes_by(found, other, little); });
+  return changes_by(found, effect, any ? little : nothing);
 }
 
 std::vector<const LeverEffect*> shown(const Sensitivity& found, std::size_t most) {
@@ -70,6 +80,16 @@ std::vector<const LeverEffect*> shown(const Sensitivity& found, std::size_t most
     rows.push_back(&effect);
   }
   return rows;
+}
+
+// What the levers behind those that are shown change.
+std::string rest_words(const Sensitivity& found, std::size_t shown) {
+  const std::size_t rest = found.effects.size() - shown;
+  const bool all = shown == as_size(std::count_if(
+                                found.effects.begin(), found.effects.end(),
+                                [&](const LeverEffect& effect) { return matters(found, effect); }));
+  return all ? fmt::format("{} more change the step by less than 0.1 %, or not at all", rest)
+             : fmt::format("{} more change the step less, or not at all", rest);
 }
 
 Json json_of(const Sensitivity& found, const LeverEffect& effect) {
@@ -115,7 +135,7 @@ std::string sensitivity_table(const Sensitivity& found, std::size_t most, int wi
   std::string text = table(columns, cells, width);
   const std::size_t rest = found.effects.size() - cells.size();
   if (rest > 0) {
-    text += fmt::format("{} more change the step less, or not at all: --full\n", rest);
+    text += rest_words(found, cells.size()) + ": --full\n";
   }
   return text;
 }
@@ -194,6 +214,9 @@ std::string sensitivity_svg(const SensitivityAnswer& answered, std::size_t most,
       "What the step hangs on · " + answered.outcome.schedule + " · " + answered.setting.model.name;
   tornado.subtitle =
       fmt::format("step {} on {} devices", print(found.step), answered.asked.device_count());
+  if (tornado.bars.size() < found.effects.size()) {
+    tornado.footnotes.push_back(rest_words(found, tornado.bars.size()) + ".");
+  }
   for (const std::string& note : found.notes) tornado.footnotes.push_back("Note: " + note + ".");
   return tornado_svg(tornado, options);
 }
