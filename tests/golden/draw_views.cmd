@@ -63,3 +63,20 @@ for part in '0 10ms' '4ms 13ms' '5ms 7ms'; do
   echo
 done
 stageline draw uniform:layers=4,forward=1ms,input_grad=1ms,weight_grad=1ms --schedule gpipe --devices 2 --microbatches 2 --columns 24 --quiet
+# What numbers count, which rows there are, and the figure alone.
+few_numbers() { grep -oE '<text class="[kw] n"[^>]*>[0-9U]+' | sed 's/.*>//' | sort | uniq -c | tr '\n' ' '; echo; }
+echo "\$ --numbers"
+two='uniform:layers=2 --devices 2 --microbatches 4 --schedule'
+stageline draw $two chimera --panels timeline --svg - | few_numbers
+stageline draw $two chimera --panels timeline --numbers from-1 --svg - | few_numbers
+stageline draw $two chimera --panels timeline --numbers by-direction --svg - | few_numbers
+stageline draw $two pipedream --panels timeline --numbers versions --svg - | few_numbers
+echo "\$ --rows gpu1=last,gpu0 --title mine --plain"
+stageline draw $problem --rows gpu1=last,gpu0 --title mine --plain --svg - | grep -oE '>(last|gpu[01]|mine)<|class="bg"|>Costs.*|>Note.*'
+try draw $problem --rows gpu7 --svg -
+try draw $problem --rows gpu1,gpu1 --svg -
+try draw $problem --numbers from-1
+try draw $problem --plain
+try draw model:gpt@h100,layers=4,batch=1 --schedule seq1f1b --devices 2 --microbatches 4 --numbers from-1 --svg -
+echo "\$ an outlier does not set the axis"
+stageline draw uniform:layers=8 --devices 4 --microbatches 8 --schedule gpipe,1f1b,naive --svg - | grep -oE '>naive: Broken[^<]*|>time, ms|[+-]?[0-9.]+ % against gpipe' | sort | uniq -c

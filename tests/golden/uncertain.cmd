@@ -47,3 +47,5 @@ stageline whatif $G --dp 4 --pp 2 --zero 3 --partition 0-4,5- --sometimes-slow l
 Q='uniform:layers=8,forward=1ms --devices 4 --microbatches 5 --schedule chimera --slow gpu1:1.3 --quiet'
 stageline simulate $Q | head -n 1
 stageline whatif $Q --pause 1000000:1ps --scenarios 16 | tail -n 1
+# The picture says where a step is without variation, in the median and at p95, and names curves above.
+stageline whatif uniform:layers=4 --devices 2 --microbatches 4 --schedule 1f1b,gpipe --jitter 5% --scenarios 100 --svg - | grep -oE '>(nominal|p50|p95|1f1b|gpipe)<' | sort | uniq -c

@@ -8,6 +8,11 @@ stageline simulate uniform:layers=8 --schedule 1f1b --devices 4 --microbatches 8
 stageline compare uniform:layers=8 --devices 4 --schedule gpipe,1f1b --why --json - | grep -A 80 '"waterfall_difference"'
 stageline compare uniform:layers=8 --devices 4 --schedule gpipe,1f1b --why --svg - | grep -c '<rect'
 stageline simulate uniform:layers=8 --devices 4 --why --svg - --theme dark | grep -o '<title>[^<]*' | head -n 3
+# With --full the picture has a bar a device, too.
+for full in '' --full; do
+  stageline simulate resnet50-h100 --cluster h100x8 --schedule 1f1b --microbatches 32 --why $full --svg - | grep -o 'By device<\|title>gpu0, [^<]*'
+  echo "→ $full"
+done
 try() {
   echo "\$ stageline $*"
   stageline "$@"

@@ -187,6 +187,44 @@ TEST_CASE("no label touches another, beside the curves or above them") {
   }
 }
 
+TEST_CASE(
+    "every labelled point has its label, none touches another, and the marked one has a ring") {
+  Chart chart = two_series();
+  chart.x.whole = false;
+  chart.series = {series("front", {})};
+  for (int i = 0; i < 15; ++i) {  // pairs of points close together
+    chart.series[0].points.push_back(
+        {16 + 0.5 * (i / 2) + 0.03 * (i % 2), 30.0 - i, false, fmt::format("{}", i + 1), i == 3});
+  }
+  for (const int width : {640, 1000}) {
+    CAPTURE(width);
+    const std::string document = chart_svg(chart, {Theme::light, width});
+    CHECK(overlap_in(document) == "");
+    for (int i = 0; i < 15; ++i) {
+      CAPTURE(i);
+      CHECK(std::regex_search(document, std::regex(fmt::format("class=\"t( r)?{}\"[^>]*>{}</text>",
+                                                               i == 3 ? " h" : "", i + 1))));
+    }
+    CHECK(contains(document, "<circle class=\"ln s0\""));
+  }
+}
+
+TEST_CASE("a series of few markers has them at labelled points, and a key may be above any chart") {
+  Chart chart = two_series();
+  chart.series[0].few_markers = true;
+  chart.series[0].points[1].label = "p50";
+  CHECK(markers_in(chart_svg(chart)).size() == 1 + 3);
+  const auto left_of_name = [&] {
+    for (const Text& text : texts_in(chart_svg(chart))) {
+      if (text.words == "flat") return text.x;
+    }
+    return -1.0;
+  };
+  CHECK(left_of_name() > 800);
+  chart.key_above = true;
+  CHECK(left_of_name() < 300);
+}
+
 TEST_CASE("labels are spread no farther than they must be") {
   CHECK(spread({10, 50}, 15, 0, 100) == std::vector<double>{10, 50});
   CHECK(spread({50, 50}, 10, 0, 100) == std::vector<double>{45, 55});

@@ -119,10 +119,12 @@ TEST_CASE("events say stage, number and kind, and processes have the devices' na
       CHECK(event.at("pid") == 1);
       CHECK(event.at("tid") == 0);
       CHECK(event.at("args") == json({{"stage", 1}, {"microbatch", 1}, {"kind", "F"}}));
+      CHECK(event.at("cname") == "rail_response");
     }
     if (event.at("name") == "0U0") {
       update = true;
       CHECK(event.at("args") == json({{"stage", 0}, {"update", 0}, {"kind", "U"}}));
+      CHECK(event.at("cname") == "detailed_memory_dump");
     }
   }
   CHECK(forward);

@@ -200,7 +200,7 @@ TEST_CASE("themes: automatic asks the viewer, light and dark force one") {
   CHECK(automatic.find(light_ground) < automatic.find("@media (prefers-color-scheme:dark)"));
   CHECK(automatic.find("@media (prefers-color-scheme:dark)") < automatic.find(dark_ground));
   // Only the style differs.
-  const auto body = [](const std::string& text) { return text.substr(text.find("</style>")); };
+  const auto body = [](const std::string& text) { return text.substr(text.rfind("</style>")); };
   CHECK(body(light) == body(dark));
   CHECK(body(light) == body(automatic));
 }

@@ -191,7 +191,7 @@ TEST_CASE("each theme has its colours of the categories") {
   };
   CHECK(rule(light) != rule(dark));
   CHECK(!contains(light, "prefers-color-scheme"));
-  CHECK(count_of(drawn(drawing, Theme::automatic), "prefers-color-scheme") == 2);
+  CHECK(count_of(drawn(drawing, Theme::automatic), "prefers-color-scheme") == 3);
 }
 
 TEST_CASE("of many devices those that peak highest have a panel") {

@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <map>
+#include <regex>
 #include <string>
+#include <utility>
 
 #include "sim/base/errors.hpp"
 #include "tests/report/small_waterfall.hpp"
@@ -37,6 +40,31 @@ TEST_CASE("a waterfall has a bar for each piece, solid for the first and hatched
   for (WaterfallRow& row : one.rows) row.bars.resize(1);
   CHECK(count_of(waterfall_svg(one), "<rect class=\"f0\"") == 3);
   CHECK(!contains(waterfall_svg(one), "url(#stageline-hatch-band)"));
+}
+
+TEST_CASE("the devices of a waterfall have a bar each, of parts that add up") {
+  WaterfallChart chart = small_waterfall();
+  const std::string without = waterfall_svg(chart);
+  CHECK(!contains(without, "By device"));
+  chart.stack_parts = {"work", "wait"};
+  chart.stacks = {{"gpu0", {40, 20}}, {"gpu1", {65, -5}}};
+  const std::string svg = waterfall_svg(chart);
+  CHECK(contains(svg, "By device"));
+  CHECK(contains(svg, "<title>gpu0, wait: 20 ms</title>"));
+  CHECK(contains(svg, "<title>gpu1, wait: -5 ms</title>"));
+  static const std::regex part(
+      "<title>gpu(\\d), (\\w+): [^<]*</title>\n<rect class=\"\\w+ e\" x=\"([^\"]*)\" y=\"[^\"]*\" "
+      "width=\"([^\"]*)\"");
+  std::map<std::string, std::pair<double, double>> bars;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), part), end; at != end; ++at) {
+    bars[(*at)[1].str() + (*at)[2].str()] = {std::stod((*at)[3]), std::stod((*at)[4])};
+  }
+  REQUIRE(bars.size() == 4);
+  const auto [work_at, work] = bars.at("0work");
+  const auto [wait_at, wait] = bars.at("0wait");
+  CHECK(work == doctest::Approx(2 * wait).epsilon(0.01));
+  CHECK(wait_at == doctest::Approx(work_at + work).epsilon(0.001));
+  CHECK(bars.at("1wait").first < work_at);  // left of 0
 }
 
 TEST_CASE("a waterfall of nothing, of three, and of no number is refused") {

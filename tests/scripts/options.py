@@ -167,6 +167,8 @@ PICTURES = {
     "--png": ("OUT", []),
     "--theme": ("dark", ["--svg", "OUT"]),
     "--width": ("500", ["--svg", "OUT"]),
+    "--title": ("Mine", ["--svg", "OUT"]),
+    "--plain": (None, ["--svg", "OUT"]),
 }
 OUTPUT = {"--json": ("OUT", []), "--quiet": (None, [])}
 PAGE = {"--html": ("OUT", [])}
@@ -210,7 +212,8 @@ COMMANDS = {
         "--program": (file_of("two.slp", run("program", *PLAIN, "--schedule", "gpipe",
                                              *SETTING_WORDS)[1]), [*PLAIN]),
         "--panels": ("weights", ["--svg", "OUT"]), "--from": ("5ms", []), "--to": ("20ms", []),
-        "--chrome": ("OUT", []), "--columns": ("60", []), "--full": (None, MANY)}),
+        "--numbers": ("from-1", ["--svg", "OUT"]), "--rows": ("gpu1,gpu0=first", ["--svg", "OUT"]),
+        "--chrome": ("OUT", []), "--memory-snapshot": ("OUT", BYTES), "--columns": ("60", []), "--full": (None, MANY)}),
     "program": (SETTING_WORDS, {
         **OUTPUT,
         "--program": (file_of("three.slp", run("program", *PLAIN, "--schedule", "gpipe",

@@ -35,6 +35,7 @@ std::string compared_svg(const CompareFlags& flags, const Comparison& found,
   Chart chart = with_problem(speedup_chart(found.setting, found.rows), found.setting, found.rows,
                              flags.common.text("link"));
   highlight_best(chart, coloured);
+  add_ideal(chart);
   return chart_svg(chart, options);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "schedulers/aliases.hpp"
 #include "sim/base/errors.hpp"
@@ -20,6 +21,7 @@
 #include "tools/report/page/outcome_page.hpp"
 #include "tools/report/text/drawn.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
+#include "tools/report/timeline/memory_snapshot.hpp"
 #include "tools/report/timeline/svg.hpp"
 
 namespace stageline {
@@ -31,7 +33,10 @@ struct DrawFlags {
   std::vector<std::string> panels;
   std::string from;
   std::string to;
+  std::string numbers;
+  std::vector<std::string> rows;
   std::string chrome;
+  std::string snapshot;
   std::string html;
   int columns = 0;  // 0: of the terminal, or 100
   bool full = false;
@@ -43,6 +48,45 @@ Time time_of_flag(const char* flag, const std::string& text) {
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("{}: {}", flag, error.what()));
   }
+}
+
+OpNumbers numbers_of(const DrawFlags& flags, const DrawingAnswer& drawn) {
+  if (flags.numbers == "by-direction") return OpNumbers::by_direction;
+  if (flags.numbers == "versions") return OpNumbers::versions;
+  if (flags.numbers != "from-1") return OpNumbers::microbatches;
+  for (const Outcome& outcome : drawn.outcomes) {
+    if (outcome.program.settings.sequence_chunks == 1) continue;
+    throw UsageError(fmt::format(
+        "--numbers from-1 counts micro-batches, and {} numbers chunks of their sequences; leave it out",
+        outcome.schedule));
+  }
+  return OpNumbers::microbatches_from_one;
+}
+
+// The rows that are asked for, with their names: "gpu3=last stage".
+Drawing with_rows(Drawing drawing, const std::vector<std::string>& rows) {
+  std::vector<std::string>& names = drawing.timeline.devices;
+  const std::vector<std::string> devices = names;
+  for (const std::string& row : rows) {
+    const std::size_t equals = std::min(row.find('='), row.size());
+    const std::string device = row.substr(0, equals);
+    const auto at = std::find(devices.begin(), devices.end(), device);
+    if (at == devices.end()) {
+      throw UsageError(fmt::format("--rows: there is no device \"{}\"; the {} devices are {} to {}",
+                                   device, devices.size(), devices.front(), devices.back()));
+    }
+    const auto place = static_cast<std::size_t>(at - devices.begin());
+    if (std::find(drawing.rows.begin(), drawing.rows.end(), place) != drawing.rows.end()) {
+      throw UsageError(fmt::format("--rows: {} is there twice; name it once", device));
+    }
+    drawing.rows.push_back(place);
+    if (equals < row.size()) names[place] = row.substr(equals + 1);
+  }
+  if (!rows.empty() && rows.size() < devices.size()) {
+    drawing.footnotes.push_back(
+        fmt::format("Rows: {} of {} devices.", rows.size(), devices.size()));
+  }
+  return drawing;
 }
 
 // By default one schedule has all panels (with degrees beside the pipeline its memory by category),
@@ -66,6 +110,7 @@ DrawingView view_of(const DrawFlags& flags, const DrawingAnswer& drawn) {
   }
   if (!flags.from.empty()) view.from = time_of_flag("--from", flags.from);
   if (!flags.to.empty()) view.to = time_of_flag("--to", flags.to);
+  view.numbers = numbers_of(flags, drawn);
   return view;
 }
 
@@ -74,7 +119,8 @@ void check_flags(const DrawFlags& flags) {
   if (any_picture(flags.svg)) return;
   for (const auto& [given, name] :
        {std::pair{!flags.panels.empty(), "--panels"}, std::pair{!flags.from.empty(), "--from"},
-        std::pair{!flags.to.empty(), "--to"}}) {
+        std::pair{!flags.to.empty(), "--to"}, std::pair{!flags.numbers.empty(), "--numbers"},
+        std::pair{!flags.rows.empty(), "--rows"}}) {
     if (given) {
       throw UsageError(fmt::format("{} needs a picture: --svg, --pdf or --png", name));
     }
@@ -88,7 +134,8 @@ DrawingAnswer drawn_of(const DrawFlags& flags) {
     check_one_count(setting, "draw");
     if (question.setting.schedules.size() < 2) return;
     for (const auto& [file, name] :
-         {std::pair{&common.json, "--json"}, std::pair{&flags.chrome, "--chrome"}}) {
+         {std::pair{&common.json, "--json"}, std::pair{&flags.chrome, "--chrome"},
+          std::pair{&flags.snapshot, "--memory-snapshot"}}) {
       if (file->empty()) continue;
       throw UsageError(
           fmt::format("{} takes one schedule, and {} were named; --svg, --pdf, --png, --html "
@@ -106,16 +153,23 @@ DrawingAnswer drawn_of(const DrawFlags& flags) {
 std::string picture_of(const DrawFlags& flags, const DrawingAnswer& drawn) {
   const SvgOptions options = svg_options(flags.svg);
   const DrawingView view = view_of(flags, drawn);
-  return drawn.outcomes.size() == 1
-             ? svg(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0]), options, view)
-             : svg(drawings_of(drawn.setting, drawn.asked, drawn.outcomes), options, view);
+  if (drawn.outcomes.size() == 1) {
+    return svg(with_rows(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0]), flags.rows),
+               options, view);
+  }
+  Drawings drawings = drawings_of(drawn.setting, drawn.asked, drawn.outcomes);
+  for (Drawing& run : drawings.runs) run = with_rows(std::move(run), flags.rows);
+  return svg(drawings, options, view);
 }
 
 void draw(const DrawFlags& flags) {
   const CommonFlags& common = flags.common;
   check_flags(flags);
-  const Outputs outputs{
-      common.json, flags.svg, flags.html, common.quiet, {{"--chrome", flags.chrome}}};
+  const Outputs outputs{common.json,
+                        flags.svg,
+                        flags.html,
+                        common.quiet,
+                        {{"--chrome", flags.chrome}, {"--memory-snapshot", flags.snapshot}}};
   const bool silent = is_silent(outputs) || common.quiet;
   const DrawingAnswer drawn = drawn_of(flags);
   Forms forms;
@@ -124,7 +178,8 @@ void draw(const DrawFlags& flags) {
   };
   forms.svg = [&](const SvgOptions&) { return picture_of(flags, drawn); };
   forms.page = [&] { return page_of(drawn.setting, drawn.asked, drawn.outcomes); };
-  if (!any_picture(flags.svg) && flags.chrome.empty() && flags.html.empty()) {
+  if (!any_picture(flags.svg) && flags.chrome.empty() && flags.snapshot.empty() &&
+      flags.html.empty()) {
     const int columns = flags.columns > 0 ? flags.columns : figure_columns();
     forms.text = [&, columns] {
       return drawn_text(drawn, {text_width(), columns, colour_wanted(), flags.full, common.quiet});
@@ -133,6 +188,11 @@ void draw(const DrawFlags& flags) {
   }
   forms.wrote = {"--svg", "--pdf", "--png", "--html"};
   deliver(outputs, forms);
+  if (!flags.snapshot.empty()) {
+    write_file(flags.snapshot,
+               memory_snapshot(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0])));
+    if (!silent) show("wrote {} (open it at https://pytorch.org/memory_viz)\n", flags.snapshot);
+  }
   if (flags.chrome.empty()) return;
   write_file(flags.chrome,
              chrome_trace(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0])));
@@ -165,10 +225,31 @@ void add_draw(Flags command) {
                 "begin the picture at this time, such as 20ms; idle shares and peaks of memory "
                 "are those of the part that is drawn");
   output.option("--to", flags->to, "end the picture at this time");
+  output
+      .option(
+          "--numbers", flags->numbers,
+          "what numbers on ops count: from-1 (micro-batches and stages from 1), by-direction "
+          "(micro-batches of each direction of a schedule of two by itself, as in DeepSeek's figure "
+          "of DualPipe) or versions (updates that the weights which the op reads have seen); "
+          "default: micro-batches and stages from 0")
+      .one_of({"from-1", "by-direction", "versions"});
+  output
+      .option("--rows", flags->rows,
+              "the rows of the picture from the top, a comma list of DEVICE or DEVICE=NAME "
+              "(gpu3=last,gpu0); default: all devices")
+      .repeatable()
+      .comma_list();
   const Flag chrome = output.common()
                           .option("--chrome", flags->chrome,
                                   "write a Chrome trace (JSON, opens in Perfetto), or - for stdout")
                           .writes_file();
+  const Flag snapshot =
+      output
+          .option(
+              "--memory-snapshot", flags->snapshot,
+              "write the devices' memory over time as PyTorch's memory snapshot (pickle, opens at "
+              "https://pytorch.org/memory_viz), or - for stdout")
+          .writes_file();
   const Flag html = add_html_flag(
       command, flags->html,
       "write an HTML page, to zoom and to ask, or - for stdout; several schedules on one time axis");
@@ -180,6 +261,7 @@ void add_draw(Flags command) {
       .excludes(command.find("--pdf"))
       .excludes(command.find("--png"))
       .excludes(chrome)
+      .excludes(snapshot)
       .excludes(html);
   output.common()
       .flag("--full", flags->full,
@@ -188,13 +270,14 @@ void add_draw(Flags command) {
       .excludes(command.find("--pdf"))
       .excludes(command.find("--png"))
       .excludes(chrome)
+      .excludes(snapshot)
       .excludes(html);
   command.footer(
       "Example:\n  stageline draw model:resnet50@h100,batch=32 --schedule 1f1b --devices 4 \\\n"
       "    --microbatches 8 --svg 1f1b.svg\n"
       "  stageline draw uniform:layers=8 --schedule gpipe,1f1b,zb_h1 --devices 4 \\\n"
       "    --panels timeline,memory --from 0 --to 60ms --svg three.svg\n"
-      "Without a picture, --html and --chrome the diagram is printed as text.");
+      "Without a picture, --html, --chrome and --memory-snapshot the diagram is printed as text.");
   command.runs([flags] {
     draw(*flags);
     return 0;

@@ -86,7 +86,7 @@ int run_simulate(const SimulateFlags& flags) {
   };
   forms.svg = [&](const SvgOptions& options) {
     return waterfalls_svg({{outcome.schedule, *found.waterfall}}, found.setting.model.name,
-                          notes(found.setting), options);
+                          notes(found.setting), options, flags.full);
   };
   forms.page = [&] { return simulation_page(found); };
   forms.text = [&] {

@@ -32,11 +32,18 @@ void add_svg_style_flags(Flags command, SvgFlags& flags) {
       .one_of({"auto", "light", "dark"});
   output.option("--width", flags.width, "width of the picture in pixels; default: 1000")
       .range(400, 10000);
+  output.option("--title", flags.title, "title of the picture, in the place of its own");
+  output.flag(
+      "--plain", flags.plain,
+      "the figure alone, for a paper or a slide: no heading other than --title and no notes, "
+      "on a transparent ground");
 }
 
 SvgOptions svg_options(const SvgFlags& flags) {
   SvgOptions options;
   if (flags.width > 0) options.width = flags.width;
+  options.title = flags.title;
+  options.plain = flags.plain;
   options.theme = flags.theme == "light"  ? Theme::light
                   : flags.theme == "dark" ? Theme::dark
                                           : Theme::automatic;
@@ -50,7 +57,8 @@ bool any_picture(const SvgFlags& flags) {
 void check_pictures(const SvgFlags& flags) {
   if (any_picture(flags)) return;
   for (const auto& [given, name] :
-       {std::pair{!flags.theme.empty(), "--theme"}, std::pair{flags.width > 0, "--width"}}) {
+       {std::pair{!flags.theme.empty(), "--theme"}, std::pair{flags.width > 0, "--width"},
+        std::pair{!flags.title.empty(), "--title"}, std::pair{flags.plain, "--plain"}}) {
     if (given) {
       throw UsageError(fmt::format("{} needs a picture: --svg, --pdf or --png", name));
     }

@@ -1,4 +1,4 @@
-// --svg, --pdf, --png, --theme and --width, for the commands that draw.
+// --svg, --pdf, --png, and how the picture is to look, for the commands that draw.
 #pragma once
 
 #include <string>
@@ -17,18 +17,20 @@ struct SvgFlags {
   std::string png;
   std::string theme;
   int width = 0;  // px
+  std::string title;
+  bool plain = false;
 };
 
 /// --svg, with this help, and the same picture as --pdf and --png; returns --svg.
 Flag add_svg_flag(Flags command, SvgFlags& flags, const std::string& help);
-/// --theme and --width.
+/// --theme, --width, --title and --plain.
 void add_svg_style_flags(Flags command, SvgFlags& flags);
 
 SvgOptions svg_options(const SvgFlags& flags);
 
 /// Whether any picture is asked for.
 bool any_picture(const SvgFlags& flags);
-/// Throws UsageError for a theme or width without a picture.
+/// Throws UsageError for a theme, width, title or --plain without a picture.
 void check_pictures(const SvgFlags& flags);
 
 /// A flag that names a file, and the file.

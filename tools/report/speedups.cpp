@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tools/base/provenance.hpp"
+#include "tools/report/charts/canvas.hpp"
 #include "tools/report/text/heading.hpp"
 
 namespace stageline {
@@ -88,6 +89,28 @@ Chart with_problem(Chart chart, const Setting& setting, const std::vector<Row>& 
     chart.footnotes.push_back("Note: " + note + (!note.empty() && note.back() == '.' ? "" : "."));
   }
   return chart;
+}
+
+void add_ideal(Chart& chart) {
+  constexpr double headroom = 1.5;  // of the highest point
+  constexpr std::size_t grey = 7;   // charts/page.cpp
+  double highest = 0;
+  std::vector<double> counts;
+  for (const Series& series : chart.series) {
+    for (const ChartPoint& point : series.points) {
+      counts.push_back(point.x);
+      highest = std::max(highest, point.y.value_or(0));
+    }
+  }
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  Series ideal{"ideal", SeriesStyle::dashed, {}, grey};
+  ideal.few_markers = true;
+  for (const double count : counts) {
+    if (count <= headroom * highest) ideal.points.push_back({count, count, false});
+  }
+  if (ideal.points.size() > 1 && chart.series.size() < letters)
+    chart.series.push_back(std::move(ideal));
 }
 
 }  // namespace stageline

@@ -22,4 +22,8 @@ Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows);
 Chart with_problem(Chart chart, const Setting& setting, const std::vector<Row>& rows,
                    const std::string& link);
 
+/// Adds the dashed line of a speed-up that equals the number of devices, as far as it is at most
+/// half as high again as the highest point; for a picture that has room for it.
+void add_ideal(Chart& chart);
+
 }  // namespace stageline

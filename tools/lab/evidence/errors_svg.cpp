@@ -88,7 +88,7 @@ class Page {
         "Error of the predicted time",
         fmt::format("{} cases on {}. Predicted less measured, as a share of the measured time.",
                     evidence_.cases.size(), evidence_.device),
-        options_.width);
+        options_);
     const Fragment key = key_of(head.bottom + 8);
     double y = key.bottom + 30;
     const double top = y;

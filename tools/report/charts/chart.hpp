@@ -33,12 +33,13 @@ struct ChartAxis {
 
 /// Without `y` the curve has a gap at that x. `open`: drawn hollow, in text as a small letter; a
 /// footnote should explain the meaning. `label`: beside the marker in SVG,
-/// where it covers no other.
+/// at the nearest place where it covers no other, with a line from its point where that is far.
 struct ChartPoint {
   double x = 0;
   std::optional<double> y;
   bool open = false;
   std::string label{};
+  bool marked = false;  // with a ring around its marker, and a bold label, in SVG
 };
 
 /// How consecutive points are joined.
@@ -57,6 +58,7 @@ struct Series {
   std::vector<ChartPoint> points;
   std::optional<std::size_t> ink = std::nullopt;  // default: the number of the series
   bool faint = false;
+  bool few_markers = false;  // in SVG only points with a label have a marker
 };
 
 /// A line across the whole chart, at a value of the axis it crosses.
@@ -74,6 +76,7 @@ struct Chart {
   std::vector<ReferenceLine> horizontal;  // at values of y
   std::vector<ReferenceLine> vertical;    // at values of x
   std::vector<std::string> footnotes;
+  bool key_above = false;  // in SVG the names are above the plot, whatever room is beside it
 };
 
 /// Cells whose value is in [low, high].

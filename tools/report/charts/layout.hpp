@@ -50,6 +50,12 @@ struct NameFlag {
 };
 std::vector<NameFlag> flags_of(const Chart& chart, const ChartLayout& layout, double width);
 
+/// The labels of points, each at the first of these places where it is within the plot and covers
+/// no label and no labelled point: above at the right, above at the left, below at the right, below
+/// at the left, then the same further away, with a line to the point. Longer labels choose first;
+/// one without a place is left out.
+std::string point_labels(const Chart& chart, const ChartLayout& layout);
+
 /// Names of series (other than faint ones) and of horizontal lines at the right of the plot, each
 /// as near as possible to the end of its curve; their number, and the width in px that they need.
 std::string names_beside(const Chart& chart, const ChartLayout& layout);

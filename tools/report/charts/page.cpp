@@ -72,15 +72,18 @@ std::string chart_style(Theme theme) {
 
 }  // namespace
 
-Fragment page_head(const std::string& title, const std::string& subtitle, double width) {
-  const double available = width - 2 * page_margin;
+Fragment page_head(const std::string& title, const std::string& subtitle,
+                   const SvgOptions& options) {
+  const double available = options.width - 2 * page_margin;
+  const std::string own = options.plain ? "" : title;
   Fragment result;
   double y = 14;
-  for (const std::string& line : wrapped(title, available, 17)) {
+  for (const std::string& line :
+       wrapped(options.title.empty() ? own : options.title, available, 17)) {
     result.text += text_at(page_margin, y + 17, "t h", 17, line);
     y += 22;
   }
-  for (const std::string& line : wrapped(subtitle, available, 12)) {
+  for (const std::string& line : wrapped(options.plain ? "" : subtitle, available, 12)) {
     result.text += text_at(page_margin, y + 13, "d", 12, line);
     y += 17;
   }
@@ -92,20 +95,23 @@ std::string chart_document(const std::string& title, const std::string& desc, st
                            double bottom, const std::vector<std::string>& footnotes,
                            const SvgOptions& options) {
   double y = bottom + 10;
-  for (const std::string& note : footnotes) {
+  for (const std::string& note : options.plain ? std::vector<std::string>{} : footnotes) {
     for (const std::string& line : wrapped(note, options.width - 2 * page_margin, 10)) {
       body += text_at(page_margin, y + 10, "d", 10, line);
       y += 14;
     }
   }
+  const std::string& name = options.title.empty() ? title : options.title;
+  const std::string height = svg_number(y + 12);
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg class=\"stageline\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\" role=\"img\">\n"
       "<title>{2}</title>\n<desc>{3}</desc>\n{4}{5}"
-      "<rect class=\"bg\" width=\"{0}\" height=\"{1}\"/>\n{6}</svg>\n",
-      options.width, svg_number(y + 12), xml_escaped(title.empty() ? std::string("Chart") : title),
-      xml_escaped(desc), style_sheet(options.theme), chart_style(options.theme), body);
+      "{6}{7}</svg>\n",
+      options.width, height, xml_escaped(name.empty() ? std::string("Chart") : name),
+      xml_escaped(desc), style_sheet(options.theme), chart_style(options.theme),
+      page_ground(options, height), body);
 }
 
 namespace {

@@ -20,8 +20,9 @@ struct Plot {
   double bottom = 0;
 };
 
-/// Title and subtitle, from the top of the page.
-Fragment page_head(const std::string& title, const std::string& subtitle, double width);
+/// Title and subtitle, from the top of the page; of a plain picture the title asked for alone.
+Fragment page_head(const std::string& title, const std::string& subtitle,
+                   const SvgOptions& options);
 
 /// The whole document: `body` ends at `bottom` px, the footnotes follow below it. `desc` describes
 /// the picture in one sentence.

@@ -26,6 +26,12 @@ struct PhaseCell {
   std::string second{};
 };
 
+/// A label at a place on an axis, in cells from its lower edge: 0.5 is the middle of the first.
+struct PhaseTick {
+  double at = 0;
+  std::string label;
+};
+
 /// All cells have the same size, whatever their distance on the axes.
 struct PhaseChart {
   std::string title;
@@ -37,14 +43,18 @@ struct PhaseChart {
   std::vector<std::string> names;             // at most 36
   std::vector<std::vector<PhaseCell>> cells;  // [y][x]
   std::vector<std::string> footnotes;
+  std::string x_words{};  // title of the axis: "link bandwidth"; empty: x
+  std::string y_words{};
+  std::vector<PhaseTick> x_ticks{};  // at round values; empty: each value has its own
+  std::vector<PhaseTick> y_ticks{};
 };
 
 /// Lines of equal lead are drawn at these.
 inline constexpr std::array phase_leads{0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
 
 /// A colour for each winner, with its name in its widest place; a thick line between winners, thin
-/// ones where the lead passes phase_leads, hatching where memory decides. Each cell has a tooltip.
-/// Throws UsageError for more than 36 names and a bad width.
+/// ones where the lead passes phase_leads, with the lead beside them, hatching where memory
+/// decides. Each cell has a tooltip. Throws UsageError for more than 36 names and a bad width.
 std::string phase_svg(const PhaseChart& chart, const SvgOptions& options = {});
 
 /// The same as text, at most `columns` wide (at least 30) and `rows` (at least 2) high without the

@@ -138,8 +138,71 @@ std::vector<std::vector<int>> depths(const PhaseChart& chart) {
   return depth;
 }
 
+// Where text stands.
+struct PhasePlate {
+  double x = 0;  // its middle, in px
+  double y = 0;
+  double half = 0;  // of its width
+};
+
+bool is_covered(const std::vector<PhasePlate>& plates, const PhasePlate& one) {
+  return std::any_of(plates.begin(), plates.end(), [&](const PhasePlate& other) {
+    return std::abs(one.x - other.x) < one.half + other.half && std::abs(one.y - other.y) < 17;
+  });
+}
+
+std::string plate(const PhaseGrid& grid, double middle, double y, double size,
+                  const std::string& words, std::vector<PhasePlate>& plates) {
+  const double half = text_width(words, size) / 2 + 4;
+  const double x = std::clamp(middle, grid.plot.left + half + 2, grid.plot.right - half - 2);
+  if (is_covered(plates, {x, y, half})) return "";
+  plates.push_back({x, y, half});
+  return rectangle("class=\"bg plate\" fill-opacity=\"0.85\"", x - half, y - 0.75 * size, x + half,
+                   y + 0.67 * size, "") +
+         text_at(x, y + size / 3, "t n", size, words);
+}
+
+// The lead beside each line of equal lead: at the middle one of the places where cells of one
+// winner have less and more than it.
+std::string lead_numbers(const PhaseChart& chart, const PhaseGrid& grid,
+                         std::vector<PhasePlate>& plates) {
+  constexpr double size = 9;  // px
+  struct Crossing {
+    double x, y;
+  };
+  std::string out;
+  for (std::size_t name = 0; name < chart.names.size(); ++name) {
+    for (std::size_t lead = 0; lead < phase_leads.size(); ++lead) {
+      const int below = static_cast<int>(lead);
+      const auto crosses = [&](const PhaseCell& a, const PhaseCell& b) {
+        if (a.winner != name || b.winner != name || !a.lead || !b.lead) return false;
+        return std::min(lead_class(a), lead_class(b)) <= below &&
+               std::max(lead_class(a), lead_class(b)) > below;
+      };
+      std::vector<Crossing> places;
+      for (std::size_t row = 0; row < chart.ys.size(); ++row) {
+        for (std::size_t column = 0; column < chart.xs.size(); ++column) {
+          const PhaseCell& cell = chart.cells[row][column];
+          const double x = (grid.px(column) + grid.px(column + 1)) / 2;
+          const double y = (grid.py(row) + grid.py(row + 1)) / 2;
+          if (column + 1 < chart.xs.size() && crosses(cell, chart.cells[row][column + 1])) {
+            places.push_back({grid.px(column + 1), y});
+          }
+          if (row + 1 < chart.ys.size() && crosses(cell, chart.cells[row + 1][column])) {
+            places.push_back({x, grid.py(row + 1)});
+          }
+        }
+      }
+      if (places.empty()) continue;
+      const Crossing& at = places[places.size() / 2];
+      out += plate(grid, at.x, at.y, size, fmt::format("{:g} %", 100 * phase_leads[lead]), plates);
+    }
+  }
+  return out;
+}
+
 // Each winner's name in its widest place, where it has room.
-std::string names(const PhaseChart& chart, const PhaseGrid& grid) {
+std::string names(const PhaseChart& chart, const PhaseGrid& grid, std::vector<PhasePlate>& plates) {
   const std::vector<std::vector<int>> depth = depths(chart);
   std::string out;
   for (std::size_t name = 0; name < chart.names.size(); ++name) {
@@ -155,39 +218,50 @@ std::string names(const PhaseChart& chart, const PhaseGrid& grid) {
       }
     }
     if (best == 0) continue;
-    const double width = text_width(chart.names[name], phase_name) + 8;
     const double middle = (grid.px(best_column) + grid.px(best_column + 1)) / 2;
-    const double x =
-        std::clamp(middle, grid.plot.left + width / 2 + 2, grid.plot.right - width / 2 - 2);
     const double y = (grid.py(best_row) + grid.py(best_row + 1)) / 2;
-    out += rectangle("class=\"bg plate\" fill-opacity=\"0.85\"", x - width / 2, y - 9,
-                     x + width / 2, y + 8, "");
-    out += text_at(x, y + 4, "t n", phase_name, chart.names[name]);
+    out += plate(grid, middle, y, phase_name, chart.names[name], plates);
   }
   return out;
+}
+
+// A tick in the middle of each value's cell, or those of the chart.
+std::vector<PhaseTick> phase_ticks(const std::vector<PhaseTick>& round,
+                                   const std::vector<std::string>& values) {
+  if (!round.empty()) return round;
+  std::vector<PhaseTick> ticks;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ticks.push_back({static_cast<double>(i) + 0.5, values[i]});
+  }
+  return ticks;
+}
+
+const std::string& axis_words(const std::string& words, const std::string& name) {
+  return words.empty() ? name : words;
 }
 
 std::string axes(const PhaseChart& chart, const PhaseGrid& grid) {
   const Plot& plot = grid.plot;
   std::string out;
   double last = -1e9;
-  for (std::size_t i = 0; i < chart.xs.size(); ++i) {
-    const double x = (grid.px(i) + grid.px(i + 1)) / 2;
-    const double half = text_width(chart.xs[i], phase_tick) / 2 + 4;
+  for (const PhaseTick& tick : phase_ticks(chart.x_ticks, chart.xs)) {
+    const double x = std::round(plot.left + tick.at * grid.cell_width);
+    const double half = text_width(tick.label, phase_tick) / 2 + 4;
     if (x - half < last) continue;
     last = x + half;
     out += line_at(x, plot.bottom, x, plot.bottom + 4, "axis");
-    out += text_at(x, plot.bottom + 17, "d n", phase_tick, chart.xs[i]);
+    out += text_at(x, plot.bottom + 17, "d n", phase_tick, tick.label);
   }
   double below = 1e9;
-  for (std::size_t i = 0; i < chart.ys.size(); ++i) {
-    const double y = (grid.py(i) + grid.py(i + 1)) / 2;
+  for (const PhaseTick& tick : phase_ticks(chart.y_ticks, chart.ys)) {
+    const double y = std::round(plot.bottom - tick.at * grid.cell_height);
     if (y > below - 16) continue;
     below = y;
     out += line_at(plot.left - 4, y, plot.left, y, "axis");
-    out += text_at(plot.left - 7, y + 4, "d r", phase_tick, chart.ys[i]);
+    out += text_at(plot.left - 7, y + 4, "d r", phase_tick, tick.label);
   }
-  return out + text_at(plot.right, plot.bottom + 34, "d r", phase_tick, chart.x);
+  return out + text_at(plot.right, plot.bottom + 34, "d r", phase_tick,
+                       axis_words(chart.x_words, chart.x));
 }
 
 Fragment legend(const PhaseChart& chart, double width, double top) {
@@ -225,7 +299,7 @@ Fragment legend(const PhaseChart& chart, double width, double top) {
   }
   if (none) entry("class=\"dm swatch\"", "", "none fits");
   result.text += text_at(page_margin, result.bottom + 11, "d", phase_tick,
-                         "dotted lines: a lead of 1, 2, 5, 10, 20 and 50 %");
+                         "dotted lines: where the lead passes 1, 2, 5, 10, 20 and 50 %");
   result.bottom += 18;
   return result;
 }
@@ -240,8 +314,10 @@ std::string phase_svg(const PhaseChart& chart, const SvgOptions& options) {
   }
   const double width = options.width;
   double numbers = 0;
-  for (const std::string& y : chart.ys) numbers = std::max(numbers, text_width(y, phase_tick));
-  Fragment head = page_head(chart.title, chart.subtitle, width);
+  for (const PhaseTick& tick : phase_ticks(chart.y_ticks, chart.ys)) {
+    numbers = std::max(numbers, text_width(tick.label, phase_tick));
+  }
+  Fragment head = page_head(chart.title, chart.subtitle, options);
   const Fragment key = legend(chart, width, head.bottom + 10);
   PhaseGrid grid;
   grid.plot.left = std::round(page_margin + numbers + 10);
@@ -253,7 +329,8 @@ std::string phase_svg(const PhaseChart& chart, const SvgOptions& options) {
   grid.cell_height = height / static_cast<double>(chart.ys.size());
 
   std::string body = head.text + key.text;
-  body += text_at(page_margin, grid.plot.top - 9, "d", phase_tick, chart.y);
+  body +=
+      text_at(page_margin, grid.plot.top - 9, "d", phase_tick, axis_words(chart.y_words, chart.y));
   body += cells(chart, grid);
   body += edges(chart, grid, "stroke-width:.6;stroke-dasharray:1 3",
                 [](const PhaseCell& a, const PhaseCell& b) {
@@ -261,7 +338,8 @@ std::string phase_svg(const PhaseChart& chart, const SvgOptions& options) {
                 });
   body += edges(chart, grid, "stroke-width:2",
                 [](const PhaseCell& a, const PhaseCell& b) { return a.winner != b.winner; });
-  body += axes(chart, grid) + names(chart, grid);
+  std::vector<PhasePlate> plates;
+  body += axes(chart, grid) + names(chart, grid, plates) + lead_numbers(chart, grid, plates);
   return chart_document(
       chart.title,
       fmt::format("Map of which of {} is the fastest over {} and {}: {} by {} "

@@ -229,7 +229,7 @@ std::string region_svg(const Region& region, const SvgOptions& options) {
   for (const double y : region.ys) {
     numbers = std::max(numbers, text_width(value_text(y), region_tick));
   }
-  Fragment head = page_head(region.title, region.subtitle, width);
+  Fragment head = page_head(region.title, region.subtitle, options);
   const Fragment legend = key(region, gaps, width, head.bottom + 10);
   head.text += legend.text;
 

@@ -122,12 +122,17 @@ void add_markers(CurveParts& out, const Chart& chart, std::size_t number,
   for (const ChartPoint& point : series.points) {
     if (!point.y) continue;
     const std::size_t k = index++;
-    if (k % stride != 0 && k + 1 != n) continue;
+    if (series.few_markers ? point.label.empty() : k % stride != 0 && k + 1 != n) continue;
     const ChartPlace at = places[number][k];
-    const std::string words = few ? tooltip(chart, series, point) : "";
+    const std::string words = few || series.few_markers ? tooltip(chart, series, point) : "";
     if (series.faint) {
       out.markers += faint_marker(at.x, at.y, point.open, words);
       continue;
+    }
+    if (point.marked) {
+      out.markers += fmt::format("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"9\"/>\n",
+                                 line_classes(ink_of(chart, number), false), svg_number(at.x),
+                                 svg_number(at.y));
     }
     // On top of an earlier series' marker: smaller, so that both are visible.
     double scale = 1;
@@ -155,40 +160,6 @@ std::string curves(const Chart& chart, const ChartLayout& layout) {
   return faint.lines + faint.markers + others.lines + others.markers;
 }
 
-// The labels of points, above and at the right of their markers; at the left where the plot ends.
-// Longer ones first: of those that would cover one another, the later is left out.
-std::string point_labels(const Chart& chart, const ChartLayout& layout) {
-  std::vector<const ChartPoint*> labelled;
-  for (const Series& series : chart.series) {
-    for (const ChartPoint& point : series.points) {
-      if (point.y && !point.label.empty()) labelled.push_back(&point);
-    }
-  }
-  std::stable_sort(labelled.begin(), labelled.end(), [](const ChartPoint* a, const ChartPoint* b) {
-    return a->label.size() > b->label.size();
-  });
-  struct Box {
-    double left, right, base;
-  };
-  std::vector<Box> taken;
-  std::string out;
-  for (const ChartPoint* const point : labelled) {
-    const ChartPlace at = layout.of(*point);
-    const double width = text_width(point->label, tick_size);
-    const bool room = at.x + 7 + width <= layout.plot.right;
-    const double left = room ? at.x + 7 : at.x - 7 - width;
-    const Box box{left, left + width, at.y - 6};
-    const bool covered = std::any_of(taken.begin(), taken.end(), [&](const Box& other) {
-      return box.left < other.right && other.left < box.right &&
-             std::abs(box.base - other.base) < tick_size;
-    });
-    if (covered) continue;
-    taken.push_back(box);
-    out += text_at(room ? left : box.right, box.base, room ? "t" : "t r", tick_size, point->label);
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string chart_svg(const Chart& chart, const SvgOptions& options) {
@@ -208,11 +179,11 @@ std::string chart_svg(const Chart& chart, const SvgOptions& options) {
     numbers = std::max(numbers, text_width(tick.label, tick_size));
   }
   const double beside = widest_name(chart);
-  layout.names_beside = beside <= 0.34 * width && names * name_gap <= height;
+  layout.names_beside = !chart.key_above && beside <= 0.34 * width && names * name_gap <= height;
   layout.plot.left = page_margin + numbers + 8;
   layout.plot.right = width - page_margin - (layout.names_beside ? lead_length + beside : 0);
 
-  Fragment head = page_head(chart.title, chart.subtitle, width);
+  Fragment head = page_head(chart.title, chart.subtitle, options);
   double y = head.bottom + 8;
   if (!layout.names_beside) {
     const Fragment key = names_above(chart, width, y);

@@ -75,7 +75,7 @@ std::string tornado_svg(const Tornado& tornado, const SvgOptions& options) {
   const double right = width - page_margin - 10;
   const auto px = [&](double value) { return left + scale.share(value) * (right - left); };
 
-  Fragment head = page_head(tornado.title, tornado.subtitle, width);
+  Fragment head = page_head(tornado.title, tornado.subtitle, options);
   std::string body = head.text;
   double y = head.bottom + 8;
   double x = page_margin;

@@ -11,6 +11,7 @@
 #include "tools/report/charts/axis.hpp"
 #include "tools/report/charts/layout.hpp"
 #include "tools/report/charts/page.hpp"
+#include "tools/report/charts/waterfall_stacks.hpp"
 #include "tools/report/svg/text.hpp"
 
 namespace stageline {
@@ -68,6 +69,12 @@ BarExtent extent_of(const WaterfallChart& chart, double width) {
       extent.numbers = std::max(extent.numbers, text_width(bar.words, tick_size));
     }
   }
+  for (const WaterfallStack& stack : chart.stacks) {
+    const auto [below, above] = stack_ends(stack);
+    extent.low = std::min(extent.low, below);
+    extent.high = std::max(extent.high, above);
+    extent.names = std::max(extent.names, text_width(shortened(stack.name, 40), name_size));
+  }
   if (extent.low == extent.high) extent.high = 1;
   extent.names = std::min(extent.names, 0.4 * width);
   return extent;
@@ -85,7 +92,7 @@ std::string waterfall_svg(const WaterfallChart& chart, const SvgOptions& options
   const double right = width - page_margin - extent.numbers - 10;
   const auto px = [&](double value) { return left + scale.share(value) * (right - left); };
 
-  Fragment head = page_head(chart.title, chart.subtitle, width);
+  Fragment head = page_head(chart.title, chart.subtitle, options);
   std::string body = head.text;
   double y = head.bottom + 8;
   if (chart.waterfalls.size() > 1) {
@@ -118,6 +125,12 @@ std::string waterfall_svg(const WaterfallChart& chart, const SvgOptions& options
       y += bar_thickness + (w + 1 < row.bars.size() ? between_bars : 0);
     }
     y += label_gap / 2;
+  }
+  if (!chart.stacks.empty()) {
+    const StackFrame frame{page_margin, left, right, width, &scale};
+    const Fragment stacks = draw_stacks(chart, frame, y + 10);
+    bars += stacks.text;
+    y = stacks.bottom;
   }
   const double bottom = y + 4;
   std::string grid;

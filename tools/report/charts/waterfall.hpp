@@ -31,6 +31,13 @@ struct WaterfallRow {
   std::vector<WaterfallBar> bars;  // one a waterfall
 };
 
+/// One bar of parts beside one another: how a device spends the step. A part below 0 lies left of
+/// 0.
+struct WaterfallStack {
+  std::string name;
+  std::vector<double> parts;  // in the unit of the axis, in the order of `stack_parts`
+};
+
 struct WaterfallChart {
   std::string title;
   std::string subtitle;
@@ -38,6 +45,8 @@ struct WaterfallChart {
   std::vector<std::string> waterfalls;  // names; one or two
   std::vector<WaterfallRow> rows;       // from the top
   std::vector<std::string> footnotes;
+  std::vector<std::string> stack_parts{};  // names; at most 13
+  std::vector<WaterfallStack> stacks{};    // below the rows, on the same axis
 };
 
 /// A self-contained SVG 1.1 document without scripts; the two waterfalls differ without colours,

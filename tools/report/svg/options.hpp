@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace stageline {
 
@@ -13,7 +14,11 @@ enum class Theme : std::uint8_t {
 
 struct SvgOptions {
   Theme theme = Theme::automatic;
-  int width = 1000;  // px, 400 to 10000; the height follows from the content
+  int width = 1000;     // px, 400 to 10000; the height follows from the content
+  std::string title{};  // in the place of the picture's own; empty: that
+  /// The figure alone, for a paper or a slide: without a heading (but `title`) and notes, on a
+  /// transparent ground.
+  bool plain = false;
 };
 
 }  // namespace stageline

@@ -218,6 +218,64 @@ std::string style_sheet(Theme theme) {
          hatch("r", "r0", "r1", falling) + hatch("p", "p0", "p1", falling) + "</defs>\n";
 }
 
+namespace {
+
+// Ground and mark of a hatch, of which no two causes have the same form, width or hue; hues as in
+// page/web/palette.js.
+struct IdleHatch {
+  const char* name;  // CSS class of the tone
+  const char* ground_light;
+  const char* ground_dark;
+  const char* mark_light;
+  const char* mark_dark;
+  double width;  // px, of the pattern
+  double height;
+  const char* element;  // stroked unless it is a circle
+};
+// clang-format off
+constexpr std::array<IdleHatch, 7> idle_hatches{{
+    {"dd", "#eceef1", "#2a2f37", "#8b919c", "#9aa1ad", 6, 6, "path d=\"M-1-1L7 7M-1 5L1 7M5-1L7 1\""},
+    {"dw", "#fdf3d8", "#37301a", "#c98f00", "#e0c220", 7, 7, "path d=\"M3.5 0V7\""},
+    {"dm", "#fae6da", "#3a261b", "#b84a0c", "#d96a1c", 4, 4, "path d=\"M-1 5L5-1M-1 1L1-1M3 5L5 3\""},
+    {"dl", "#e2e9fc", "#1d2740", "#2a5be0", "#4f8df5", 5, 4, "path d=\"M0 2H5\""},
+    {"dc", "#dcf2e8", "#18332a", "#12a06a", "#3cc08a", 8, 8, "path d=\"M0 4H8M4 0V8\""},
+    {"dp", "#eadfee", "#30223a", "#4b1a5c", "#8a4fc0", 9, 9, "path d=\"M1.5 1.5L7.5 7.5M7.5 1.5L1.5 7.5\""},
+    {"do", "#f4e6f9", "#382338", "#b566d0", "#f0a1cb", 6, 6, "circle cx=\"3\" cy=\"3\" r=\"1.3\""},
+}};
+// clang-format on
+
+std::string idle_rules(bool dark) {
+  std::string css;
+  for (const IdleHatch& hatch : idle_hatches) {
+    const char* const mark = dark ? hatch.mark_dark : hatch.mark_light;
+    const bool filled = hatch.element[0] == 'c';
+    css += fmt::format(
+        ".stageline .{0}{{fill:url(#stageline-idle-{0})}}.stageline .{0}0{{fill:{1}}}"
+        ".stageline .{0}1{{{2}:{3}}}",
+        hatch.name, dark ? hatch.ground_dark : hatch.ground_light, filled ? "fill" : "stroke",
+        mark);
+  }
+  return css;
+}
+
+}  // namespace
+
+std::string idle_style(Theme theme) {
+  std::string css = idle_rules(theme == Theme::dark);
+  if (theme == Theme::automatic) {
+    css += "@media (prefers-color-scheme:dark){" + idle_rules(true) + "}";
+  }
+  std::string patterns;
+  for (const IdleHatch& hatch : idle_hatches) {
+    patterns += fmt::format(
+        "<pattern id=\"stageline-idle-{0}\" width=\"{1}\" height=\"{2}\" "
+        "patternUnits=\"userSpaceOnUse\"><rect class=\"{0}0\" width=\"{1}\" height=\"{2}\"/>"
+        "<{3} class=\"{0}1\"/></pattern>",
+        hatch.name, hatch.width, hatch.height, hatch.element);
+  }
+  return "<style>" + css + "</style>\n<defs>" + patterns + "</defs>\n";
+}
+
 std::string ramp_colour(double share) {
   const auto channel = [&](double from, double to) {
     return static_cast<int>(std::lround(from + (to - from) * share));

@@ -65,6 +65,10 @@ std::string_view words(MemoryGroup group);
 /// The <style> element and the hatches in <defs>.
 std::string style_sheet(Theme theme);
 
+/// The <style> element and the hatches of idle time as a timeline shows them, beside
+/// style_sheet(): a hue and a form of its own for each cause.
+std::string idle_style(Theme theme);
+
 /// Colour of one of many curves, from blue (0) to orange (1), legible on light and dark ground.
 std::string ramp_colour(double share);
 

@@ -73,9 +73,10 @@ Chart plan_chart(const Setting& setting, const PlanRequest& request, const Plan&
     const double peak = static_cast<double>(point.verdict.fullest().count) / giga;
     highest = std::max(highest, peak);
     lowest = lowest > 0 ? std::min(lowest, peak) : peak;
-    series.points.push_back(
-        {to_seconds(point.verdict.step) * scale, peak, false,
-         fmt::format("{}{}", i + 1, i == plan.recommended ? " recommended" : "")});
+    const bool recommended = i == plan.recommended;
+    series.points.push_back({to_seconds(point.verdict.step) * scale, peak, false,
+                             fmt::format("{}{}", i + 1, recommended ? " recommended" : ""),
+                             recommended});
   }
   for (auto& [devices, series] : by_devices) chart.series.push_back(std::move(series));
   // Where the lightest would lie on the axis otherwise.

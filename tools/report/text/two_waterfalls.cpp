@@ -151,9 +151,50 @@ Json difference_json(const NamedWaterfall& first, const NamedWaterfall& second) 
   return result;
 }
 
+namespace {
+
+constexpr std::size_t most_drawn = 64;  // devices
+
+// The time of a device by cause, at work and waiting, and its bar.
+Time time_of(const DeviceWaterfall& device, std::size_t cause) {
+  return device.busy[cause] + device.idle[cause];
+}
+
+void add_devices(WaterfallChart& chart, const Waterfall& waterfall) {
+  const double unit = chart.label == "s" ? 1 : 1e3;
+  const std::size_t all = waterfall.device.size();
+  std::vector<std::size_t> causes;
+  chart.stack_parts = {"work"};
+  for (std::size_t cause = 0; cause < waterfall.by.size(); ++cause) {
+    const bool any = std::any_of(
+        waterfall.device.begin(), waterfall.device.end(),
+        [&](const DeviceWaterfall& device) { return time_of(device, cause) != Time{}; });
+    if (!any) continue;
+    causes.push_back(cause);
+    chart.stack_parts.emplace_back(name(static_cast<StepCause>(cause)));
+  }
+  for (std::size_t i = 0; i < all; ++i) {
+    if (all > most_drawn && i >= most_drawn / 2 && i < all - most_drawn / 2) continue;
+    const DeviceWaterfall& device = waterfall.device[i];
+    WaterfallStack stack{device.name, {to_seconds(device.work) * unit}};
+    for (const std::size_t cause : causes) {
+      stack.parts.push_back(to_seconds(time_of(device, cause)) * unit);
+    }
+    chart.stacks.push_back(std::move(stack));
+  }
+  if (all > most_drawn) {
+    chart.footnotes.push_back(
+        fmt::format("By device: the first and the last {} of {} devices.", most_drawn / 2, all));
+  }
+}
+
+}  // namespace
+
 std::string waterfalls_svg(const std::vector<NamedWaterfall>& waterfalls, const std::string& model,
-                           const std::vector<std::string>& notes, const SvgOptions& options) {
+                           const std::vector<std::string>& notes, const SvgOptions& options,
+                           bool by_device) {
   WaterfallChart chart = waterfall_chart(waterfalls);
+  if (by_device && waterfalls.size() == 1) add_devices(chart, waterfalls.front().waterfall);
   chart.title = "Where the step's time goes · " + model;
   chart.subtitle = waterfalls.size() == 1
                        ? fmt::format("{}: step {}", waterfalls.front().name,

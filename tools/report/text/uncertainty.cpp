@@ -38,6 +38,33 @@ std::string steps_take(const UncertainRow& row, std::optional<double> share, Tim
   return fmt::format("{:g} % of the steps take at most {}", *share * 100, print(time));
 }
 
+// "p50" at the curve's 50 %, "p95" at its 95 %; no label elsewhere.
+std::string quantile_label(std::size_t point) {
+  return point == 50 || point == 95 ? fmt::format("p{}", point) : "";
+}
+
+// From 0 to 100 %, through the step without variation, which is hollow.
+template <class ToUnit>
+Series distribution_curve(const UncertainRow& row, const std::vector<Time>& sorted,
+                          const ToUnit& in_unit) {
+  Series series{row.row.schedule, SeriesStyle::line, {}};
+  series.few_markers = true;
+  for (std::size_t point = 0; point < curve_points; ++point) {
+    const double share = static_cast<double>(point) / (curve_points - 1);
+    series.points.push_back(
+        {in_unit(quantile(sorted, share)), share * 100, false, quantile_label(point)});
+  }
+  const Time nominal = row.steps->nominal;
+  const auto above = std::upper_bound(sorted.begin(), sorted.end(), nominal);
+  const double share =
+      100.0 * static_cast<double>(above - sorted.begin()) / static_cast<double>(sorted.size());
+  const double x = in_unit(nominal);
+  const auto place = std::find_if(series.points.begin(), series.points.end(),
+                                  [&](const ChartPoint& point) { return point.x > x; });
+  series.points.insert(place, {x, share, true, "nominal"});
+  return series;
+}
+
 std::string signed_change(double share) { return fmt::format("{:+.1f} %", share * 100); }
 
 }  // namespace
@@ -134,6 +161,8 @@ Chart uncertainty_chart(const std::vector<UncertainRow>& rows,
   for (const std::size_t i : order) longest = std::max(longest, rows[i].distribution.p99);
   const bool long_steps = to_seconds(longest) >= 10;
   chart.x.unit = long_steps ? "s" : "ms";
+  const double unit = long_steps ? 1 : 1e3;
+  chart.key_above = true;  // all curves end at 100 %
   chart.y.label = "share of the steps that take at most so long";
   chart.y.unit = "%";
   chart.y.from = 0;
@@ -143,13 +172,8 @@ Chart uncertainty_chart(const std::vector<UncertainRow>& rows,
     std::vector<Time> sorted = row.steps->step;
     if (sorted.empty()) continue;
     std::sort(sorted.begin(), sorted.end());
-    Series series{row.row.schedule, SeriesStyle::line, {}};
-    for (std::size_t point = 0; point < curve_points; ++point) {
-      const double share = static_cast<double>(point) / (curve_points - 1);
-      series.points.push_back(
-          {to_seconds(quantile(sorted, share)) * (long_steps ? 1 : 1e3), share * 100, false});
-    }
-    chart.series.push_back(std::move(series));
+    chart.series.push_back(
+        distribution_curve(row, sorted, [&](Time time) { return to_seconds(time) * unit; }));
     const Distribution& steps = row.distribution;
     chart.footnotes.push_back(fmt::format("{}: {} without variation, {} in the median, {} at p95.",
                                           row.row.schedule, print(row.row.outcome->step_time),

@@ -35,9 +35,12 @@ std::string difference_sentence(const NamedWaterfall& first, const NamedWaterfal
 /// The picture of one, or of two side by side; without a title.
 WaterfallChart waterfall_chart(const std::vector<NamedWaterfall>& waterfalls);
 
-/// The same with its title, and the notes below it, as SVG.
+/// The same with its title, and the notes below it, as SVG. `by_device`: of one waterfall, with a
+/// bar a device below it, as device_waterfall_table() has it in rows; of more than 64 devices the
+/// first and the last 32.
 std::string waterfalls_svg(const std::vector<NamedWaterfall>& waterfalls, const std::string& model,
-                           const std::vector<std::string>& notes, const SvgOptions& options);
+                           const std::vector<std::string>& notes, const SvgOptions& options,
+                           bool by_device = false);
 
 /// {"step_s", "step_ps", "ideal_…", "order", "orders", "causes": [{"cause", "time_s", "time_ps"},
 /// …], "devices": [{"name", "work_…", "causes": [{"cause", "busy_…", "idle_…"}, …]}, …]}.

@@ -137,15 +137,46 @@ void add_names(Events& events, const Drawing& drawing, const Tids& tids) {
   }
 }
 
+// Names of chrome://tracing's own colours (catapult, tracing/base/color_scheme.html), which the
+// format has no others than; nearest to those of report/svg/theme.cpp.
+std::string_view viewer_colour(OpKind kind) {
+  switch (tone_of(kind, /*pale=*/false)) {
+    case Tone::forward:
+      return "rail_response";  // blue
+    case Tone::backward:
+      return "thread_state_iowait";  // orange
+    case Tone::input_grad:
+      return "yellow";
+    case Tone::weight_grad:
+      return "rail_load";  // green
+    case Tone::recompute:
+      return "thread_state_runnable";  // pale blue
+    case Tone::update:
+      return "detailed_memory_dump";  // purple
+    case Tone::activation:
+      return "background_memory_dump";  // teal
+    case Tone::gradient:
+      return "thread_state_unknown";  // brown
+    case Tone::stash:
+      return "olive";
+    case Tone::weights:
+      return "light_memory_dump";  // dark blue
+    case Tone::reduce:
+      return "good";  // dark green
+    default:
+      return "thread_state_uninterruptible";  // mauve: copies to and from the host
+  }
+}
+
 void add_spans(Events& events, const Timeline& timeline, const Tids& tids) {
   for (std::size_t i = 0; i < timeline.lanes.size(); ++i) {
     const auto lane = static_cast<LaneKind>(i % lane_kinds);
     for (std::size_t j = 0; j < timeline.lanes[i].size(); ++j) {
       const Span& span = timeline.lanes[i][j];
       events.add(
-          R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"{}","ts":{},"dur":{},"args":{{"stage":{},"{}":{},"kind":"{}"{}}}}})",
-          i / lane_kinds, tids[i][j], print(span.op), name(lane), microseconds(span.start),
-          microseconds(span.end - span.start), span.op.stage,
+          R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"{}","cname":"{}","ts":{},"dur":{},"args":{{"stage":{},"{}":{},"kind":"{}"{}}}}})",
+          i / lane_kinds, tids[i][j], print(span.op), name(lane), viewer_colour(span.op.kind),
+          microseconds(span.start), microseconds(span.end - span.start), span.op.stage,
           counts_microbatches(span.op.kind) ? "microbatch" : "update", span.op.microbatch,
           symbol(span.op.kind), span.op.overlapped ? R"(,"overlapped":true)" : "");
     }
@@ -161,7 +192,7 @@ void add_idle(Events& events, const Drawing& drawing) {
     // Nothing follows the last interval of a device.
     const bool followed = !compute.empty() && compute.back().start >= idle.end;
     events.add(
-        R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"idle","ts":{},"dur":{},"args":{{"cause":"{}"{}}}}})",
+        R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"idle","cname":"grey","ts":{},"dur":{},"args":{{"cause":"{}"{}}}}})",
         idle.device, idle_tid, words(tone_of(idle.kind)), microseconds(idle.start),
         microseconds(idle.end - idle.start), name(idle.kind),
         followed ? fmt::format(R"(,"before":"{}")", print(idle.before)) : "");

@@ -1,6 +1,7 @@
 // The contents of a picture: one value that the SVG, the Chrome trace and the HTML report all draw.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct Drawing {
   std::vector<IdleInterval> idle;
   std::vector<Time> ends;               // by device: period of its idle share; empty: the whole
   std::vector<StageVersions> versions;  // by stage
+  std::vector<std::size_t> rows{};      // the devices to draw, from the top; empty: all
 };
 
 /// Several runs on one time axis, one below the other.
@@ -48,11 +50,21 @@ struct Panels {
   bool categories = false;  // memory stacked by category
 };
 
+/// What the numbers on ops count.
+enum class OpNumbers : std::uint8_t {
+  microbatches,           // micro-batches and stages, from 0
+  microbatches_from_one,  // the same from 1
+  by_direction,           // micro-batches of each direction of a schedule of two by itself
+  versions,               // updates that the weights which an op reads have seen
+};
+
 /// The part of a run that a picture shows.
 struct DrawingView {
   Panels panels;
   Time from{};
-  std::optional<Time> to;  // empty: the end of the longest run
+  std::optional<Time> to;  // empty: the end of the longest run; of several timelines alone, of the
+                           // longest that takes at most twice as long as half of them do
+  OpNumbers numbers = OpNumbers::microbatches;
 };
 
 }  // namespace stageline

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/base/errors.hpp"
 #include "tools/report/svg/categories.hpp"
@@ -13,11 +14,14 @@ namespace stageline {
 namespace {
 
 constexpr std::size_t most_boxes = 30'000;  // keeps the document under 2 MB
+constexpr int least_desk = 640;             // px; narrower pictures are those of a phone
+constexpr double least_tick_room = 36;      // px, of the same on a phone
+constexpr double tick_room = 46;            // px, of the numbers at the left of the plot
 
 // The head of the page, and the runs below it.
 struct PageContents {
-  const std::string& title;
-  const std::string& subtitle;
+  std::string title;
+  std::string subtitle;
   std::vector<std::string> notes;
   std::vector<const Drawing*> runs;
   bool headings = false;  // whether each run has a heading of its own, with its rates
@@ -27,6 +31,23 @@ Time longest_of(const std::vector<const Drawing*>& runs) {
   Time longest{};
   for (const Drawing* const run : runs) longest = std::max(longest, makespan(run->timeline));
   return longest;
+}
+
+// Whether the picture is of timelines alone.
+bool only_timelines(const Panels& panels) {
+  return panels.timeline && !panels.memory && !panels.categories && !panels.weights;
+}
+
+// The end of the longest run; of three timelines and more of the longest that takes at most twice
+// as long as half of them do, so that the others can be read.
+Time end_of_axis(const std::vector<const Drawing*>& runs, const DrawingView& view) {
+  if (view.to) return *view.to;
+  std::vector<Time> ends;
+  for (const Drawing* const run : runs) ends.push_back(makespan(run->timeline));
+  std::sort(ends.begin(), ends.end());
+  if (ends.size() < 3 || view.from > Time{} || !only_timelines(view.panels)) return ends.back();
+  const Time most = 2 * ends[(ends.size() - 1) / 2];
+  return *std::prev(std::upper_bound(ends.begin(), ends.end(), most));
 }
 
 void check_run(const Drawing& drawing) {
@@ -64,20 +85,23 @@ Frame frame_of(const std::vector<const Drawing*>& runs, const SvgOptions& option
                const DrawingView& view) {
   Frame frame;
   frame.width = options.width;
-  frame.margin = 18;
+  const bool phone = options.width < least_desk;
+  frame.margin = phone ? 8 : 18;
   double names = 0;
   bool wide = false;  // whether the right column has more than idle times
   for (const Drawing* const run : runs) {
     for (const std::string& device : run->timeline.devices) {
-      names = std::max(names, text_width(shortened(device, 16), 12));
+      names = std::max(names, text_width(name_in(device, frame.width), 12));
     }
     wide = wide || ((view.panels.memory || view.panels.categories) && has_memory(*run)) ||
            (view.panels.weights && has_stale_weights(*run));
   }
-  frame.left = frame.margin + names + 46;
+  frame.left = frame.margin + names + tick_room;
+  // Names of rows take a fifth of a phone at most.
+  if (phone) frame.left = std::min(frame.left, 0.2 * frame.width);
+  frame.names = frame.left - frame.margin - (phone ? least_tick_room : tick_room);
   frame.right = frame.width - frame.margin - (wide ? 84 : 62);
-  frame.scale = {view.to.value_or(longest_of(runs)), frame.left, frame.right - frame.left,
-                 view.from};
+  frame.scale = {end_of_axis(runs, view), frame.left, frame.right - frame.left, view.from};
   // Fewer ticks where the numbers are long.
   const Time length = frame.scale.end - frame.scale.start;
   int intervals = std::max(2, static_cast<int>(frame.scale.width / 70));
@@ -140,6 +164,7 @@ struct RunPlace {
   Bytes category_top;
   bool axes = true;
   bool last_axis = true;
+  OpNumbers numbers = OpNumbers::microbatches;
 };
 
 Fragment draw_run(const Drawing& drawing, const Frame& frame, const Panels& panels,
@@ -159,7 +184,7 @@ Fragment draw_run(const Drawing& drawing, const Frame& frame, const Panels& pane
     if (last ? place.last_axis : place.axes) add(time_labels(frame, y + 5));
   };
   if (panels.timeline) {
-    add(draw_rows(place.rows, drawing, frame, y));
+    add(draw_rows(place.rows, drawing, frame, place.numbers, y));
     add_axis(!memory && !categories && !stale);
   }
   if (memory) {
@@ -204,6 +229,14 @@ std::string described(const PageContents& contents, const Frame& frame, const Pa
       weights ? ", weight versions by stage below" : "");
 }
 
+// Without title, subtitle and notes; headings of several runs stay.
+PageContents without_words(PageContents contents) {
+  contents.title.clear();
+  contents.subtitle.clear();
+  contents.notes.clear();
+  return contents;
+}
+
 std::string page(PageContents contents, const SvgOptions& options, const DrawingView& view) {
   check(contents.runs, options, view);
   const Frame frame = frame_of(contents.runs, options, view);
@@ -213,6 +246,7 @@ std::string page(PageContents contents, const SvgOptions& options, const Drawing
   Bytes category_scale{};
   for (const Drawing* const run : contents.runs) {
     rows.push_back(rows_of(*run, frame.scale, most_boxes / contents.runs.size()));
+    rows.back().broken = !view.to && makespan(run->timeline) > frame.scale.end;
     if (!contents.headings) continue;
     memory_scale = std::max(memory_scale, memory_top(*run, frame.scale));
     if (panels.categories) {
@@ -227,14 +261,16 @@ std::string page(PageContents contents, const SvgOptions& options, const Drawing
     y = part.bottom;
   };
   const double right = frame.width - frame.margin;
+  if (options.plain) contents = without_words(std::move(contents));
+  if (!options.title.empty()) contents.title = options.title;
   add(paragraph(contents.title, {frame.margin, right, 17, 22}, "t h", y));
   std::string subtitle = contents.subtitle;
-  if (view.from > Time{} || view.to) {
+  if (!options.plain && (view.from > Time{} || view.to)) {
     subtitle += fmt::format("{}{} to {} shown", subtitle.empty() ? "" : " · ", brief(view.from),
                             brief(frame.scale.end));
   }
   add(paragraph(subtitle, {frame.margin, right, 12, 17}, "d", y + 1));
-  if (!contents.headings && !contents.runs.front()->rates.empty()) {
+  if (!options.plain && !contents.headings && !contents.runs.front()->rates.empty()) {
     add(paragraph(contents.runs.front()->rates, {frame.margin, right, 12, 17}, "d", y));
   }
   if (panels.timeline) {
@@ -255,14 +291,15 @@ std::string page(PageContents contents, const SvgOptions& options, const Drawing
     // Runs of one panel each share the axis below the last of them.
     const bool one_panel =
         panels.timeline + panels.memory + panels.categories + panels.weights == 1;
-    const RunPlace place{rows[i], memory_scale, category_scale, !contents.headings,
-                         last || !one_panel};
+    const RunPlace place{
+        rows[i],     memory_scale, category_scale, !contents.headings, last || !one_panel,
+        view.numbers};
     const Fragment drawn = draw_run(run, frame, panels, place, y);
     add(drawn);
     notes.add(contents.headings ? run.title : "", drawn.notes);
     if (!last) y += 16;
   }
-  notes.write(contents.notes);
+  if (!options.plain) notes.write(contents.notes);
   y += 10;
   for (const std::string& note : contents.notes) {
     add(paragraph(note, {frame.margin, right, 10, 14}, "d", y));
@@ -274,11 +311,13 @@ std::string page(PageContents contents, const SvgOptions& options, const Drawing
       "viewBox=\"0 0 {0} {1}\" role=\"img\">\n"
       "<title>{2}</title>\n"
       "<desc>{3}</desc>\n"
-      "{4}<rect class=\"bg\" width=\"{0}\" height=\"{1}\"/>\n{5}</svg>\n",
+      "{4}{5}{6}</svg>\n",
       options.width, height,
       xml_escaped(contents.title.empty() ? std::string("Space-time diagram") : contents.title),
       xml_escaped(described(contents, frame, panels, rows)),
-      style_sheet(options.theme) + (panels.categories ? category_style(options.theme) : ""), body);
+      style_sheet(options.theme) + idle_style(options.theme) +
+          (panels.categories ? category_style(options.theme) : ""),
+      page_ground(options, height), body);
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ std::string stack(const Drawing& drawing, std::size_t device, const Stacks& stac
   const std::vector<MemoryPoint> curve = thinned(memory.curve, frame.scale, stacks.column);
   const CategoryUse at_peak = peak_by_category(memory);
   std::string out = text_at(frame.margin, panel.bottom - panel.height / 2 + 4, "t", 12,
-                            shortened(drawing.timeline.devices[device], 16));
+                            name_in(drawing.timeline.devices[device], frame.names));
   out += amounts(frame, panel, 4);
   // The upper bands behind.
   for (auto at = stacks.categories.rbegin(); at != stacks.categories.rend(); ++at) {

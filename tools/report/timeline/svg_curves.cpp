@@ -79,6 +79,7 @@ Drawing devices_of(const Drawing& drawing, const TimeScale& scale) {
   Drawing devices;
   devices.timeline.devices = drawing.timeline.devices;
   devices.memory_limit = drawing.memory_limit;
+  devices.rows = drawing.rows;
   if (whole(drawing, scale)) {
     devices.memory.device = drawing.memory.device;
     return devices;
@@ -103,7 +104,7 @@ Drawing hosts_of(const Drawing& drawing, const TimeScale& scale) {
 
 std::vector<std::size_t> devices_with_curves(const Drawing& drawing) {
   std::vector<std::size_t> devices;
-  for (std::size_t device = 0; device < drawing.timeline.devices.size(); ++device) {
+  for (const std::size_t device : devices_drawn(drawing)) {
     if (device < drawing.memory.device.size() && !drawing.memory.device[device].curve.empty() &&
         drawing.memory.device[device].peak > Bytes{}) {
       devices.push_back(device);

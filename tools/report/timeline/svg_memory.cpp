@@ -87,7 +87,7 @@ std::string multiple(const Drawing& drawing, std::size_t device, const Frame& fr
   const DeviceMemory& memory = drawing.memory.device[device];
   const std::vector<MemoryPoint> curve = thinned(memory.curve, frame.scale, 1);
   std::string out = text_at(frame.margin, panel.bottom - panel.height / 2 + 4, "t", 12,
-                            shortened(drawing.timeline.devices[device], 16));
+                            name_in(drawing.timeline.devices[device], frame.names));
   out += amounts(frame, panel, 2);
   for (int group = memory_groups - 1; group >= 0; --group) {  // the upper groups behind
     const auto of_group = [&](const MemoryPoint& point) { return nth(stacked(point.use), group); };

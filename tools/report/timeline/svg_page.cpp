@@ -23,6 +23,11 @@ std::string text_at(double x, double y, std::string_view classes, double size,
                      svg_number(x), svg_number(y), svg_number(size), xml_escaped(text));
 }
 
+std::string page_ground(const SvgOptions& options, const std::string& height) {
+  if (options.plain) return "";
+  return fmt::format("<rect class=\"bg\" width=\"{}\" height=\"{}\"/>\n", options.width, height);
+}
+
 std::string line_at(double x1, double y1, double x2, double y2, std::string_view classes) {
   return fmt::format("<path class=\"{}\" d=\"M{} {}L{} {}\"/>\n", classes, svg_number(x1),
                      svg_number(y1), svg_number(x2), svg_number(y2));

@@ -12,6 +12,7 @@
 #include "tools/report/svg/theme.hpp"
 #include "tools/report/timeline/drawing.hpp"
 #include "tools/report/timeline/svg_boxes.hpp"
+#include "tools/report/timeline/svg_numbers.hpp"
 
 namespace stageline {
 
@@ -23,6 +24,7 @@ struct Frame {
   double right = 0;   // right edge of the plot
   TimeScale scale;    // of the plot
   Axis axis;          // of time
+  double names = 0;   // px for a name beside the numbers of a panel
 };
 
 /// A part of the page and where it ends.
@@ -35,6 +37,9 @@ struct Fragment {
 /// A <text> element; `text` is escaped here. `y` is the base line.
 std::string text_at(double x, double y, std::string_view classes, double size,
                     std::string_view text);
+/// The ground of the page, to the height in px as text; nothing of a plain picture.
+std::string page_ground(const SvgOptions& options, const std::string& height);
+
 std::string line_at(double x1, double y1, double x2, double y2, std::string_view classes);
 
 /// Lines of text from `top` on, each broken at blanks to fit between `left` and `right`. `pitch` is
@@ -67,6 +72,8 @@ struct Rows {
   std::size_t spans = 0;                  // number of spans in the window
   std::size_t merged = 0;                 // spans merged with others
   double narrow = 1;                      // px; narrower spans are merged
+  bool directions = false;  // whether pale tones are those of a second direction, not of a stage
+  bool broken = false;      // whether the run ends behind the axis, which others have set
 };
 inline std::size_t lane_index(std::size_t device, int lane) {
   return device * lane_kinds + as_size(lane);
@@ -75,14 +82,28 @@ inline std::size_t lane_index(std::size_t device, int lane) {
 Rows rows_of(const Drawing& drawing, const TimeScale& scale, std::size_t most_boxes);
 /// What is drawn in any of them.
 std::vector<LegendEntry> legend_of(const std::vector<Rows>& runs);
-Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame, double top);
+Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame, OpNumbers numbers,
+                   double top);
 
-/// The font size in px at which most labels that fit at all still do. `height` of a row, in px.
-double label_size(const Rows& rows, const Timeline& timeline, double height);
-/// The labels of one compute lane: each box has its label at `size`, or at the largest smaller size
-/// at which it fits, without its stage where that does not fit. `top` of the row, in px.
-std::string labels(const Boxes& boxes, const Spans& spans, bool with_stage, double size, double top,
-                   double height);
+/// The devices with a row, from the top.
+std::vector<std::size_t> devices_drawn(const Drawing& drawing);
+/// The name of a device, shortened to `room` px of the column of names, at 12 px.
+std::string name_in(const std::string& device, double room);
+
+/// How the boxes of a row are labelled.
+struct LabelRule {
+  const SpanNumbers* numbers = nullptr;
+  const TimeScale* scale = nullptr;
+  int device = 0;
+  bool with_stage = false;  // where there is room
+  double size = 11;         // px, the largest
+  double top = 0;           // px, of the row
+  double height = 0;        // px
+};
+/// The labels of one compute lane. Of ops of one kind whose boxes are about as wide, all have a
+/// number, at one size of at least 6 px; where not all have room, every eighth micro-batch has;
+/// where these have not, none. Stages are beside the numbers where all of them have room for both.
+std::string labels(const Boxes& boxes, const Spans& spans, const LabelRule& rule);
 
 /// Whether there are curves to draw; draws them: small multiples for few devices, else one panel.
 /// The scale goes up to `least_top` at least, so that several runs can share one.

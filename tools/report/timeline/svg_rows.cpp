@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "sim/base/index.hpp"
 #include "tools/report/timeline/svg_page.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::size_t most_tooltips = 2'000;    // more spans than that get none
 constexpr std::size_t most_rectangles = 4'000;  // more boxes than that are drawn as paths
+constexpr double largest_label = 11;            // px
 constexpr double edged = 3.5;                   // px; narrower boxes have no edge line
 
 // Geometry of a row, in px.
@@ -53,12 +55,16 @@ Pieces pieces_of(const Drawing& drawing, const TimeScale& scale) {
   const std::size_t devices = drawing.timeline.devices.size();
   Pieces pieces{std::vector<std::vector<Piece>>(devices * lane_kinds),
                 std::vector<std::vector<Piece>>(devices)};
+  const std::vector<int> directions = directions_of(drawing.timeline);
   for (std::size_t device = 0; device < devices; ++device) {
     const auto stages = stages_in(drawing.timeline.lanes[lane_index(device, compute_lane)]);
     for (int lane = 0; lane < lane_kinds; ++lane) {
       for (const Span& span : drawing.timeline.lanes[lane_index(device, lane)]) {
         const auto at = std::lower_bound(stages.begin(), stages.end(), span.op.stage);
-        const bool pale = (at - stages.begin()) % 2 == 1;
+        const bool numbered =
+            as_size(span.op.microbatch) < directions.size() && span.op.kind != OpKind::update;
+        const bool pale = numbered ? directions[as_size(span.op.microbatch)] % 2 == 1
+                                   : (at - stages.begin()) % 2 == 1;
         pieces.lanes[lane_index(device, lane)].push_back(
             {scale.nearest(span.start), scale.nearest(span.end),
              static_cast<int>(tone_of(span.op.kind, pale))});
@@ -104,6 +110,17 @@ std::string rectangle(const Box& box, double top, double height, std::string_vie
   return shape + (tooltip.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", tooltip));
 }
 
+// A double zigzag near the right end of a row whose run goes on.
+std::string break_mark(double right, double top, double height) {
+  std::string out;
+  for (const double x : {right - 9, right - 4}) {
+    out += fmt::format("<path class=\"c axis break\" d=\"M{} {}l4 {}l-4 {}l4 {}\"/>\n",
+                       svg_number(x), svg_number(top - 1), svg_number((height + 2) / 3),
+                       svg_number((height + 2) / 3), svg_number((height + 2) / 3));
+  }
+  return out;
+}
+
 // One path per tone: a third of the bytes of rectangles.
 std::string paths(const Boxes& boxes, double top, double height) {
   std::array<std::string, std::size_t{2} * tones> data;  // without and with an edge
@@ -132,12 +149,13 @@ std::string tooltip_of(const Span& span, const std::string& device) {
 
 Rows rows_of(const Drawing& drawing, const TimeScale& scale, std::size_t most_boxes) {
   const Pieces pieces = pieces_of(drawing, scale);
-  const RowLayout layout = row_layout(pieces.idle.size());
+  const RowLayout layout = row_layout(devices_drawn(drawing).size());
   // Half a pixel is fine enough for stacks in merged cells; strips show any tone that is present.
   const auto steps_of = [](double height) {
     return std::max(12, static_cast<int>(std::ceil(2 * height)));
   };
   Rows rows;
+  rows.directions = !directions_of(drawing.timeline).empty();
   for (std::size_t i = 0; i < pieces.lanes.size(); ++i) {
     for (const Span& span : drawing.timeline.lanes[i]) {
       if (span.start <= scale.end && span.end >= scale.start) ++rows.spans;
@@ -174,17 +192,46 @@ Rows rows_of(const Drawing& drawing, const TimeScale& scale, std::size_t most_bo
   return rows;
 }
 
+std::vector<std::size_t> devices_drawn(const Drawing& drawing) {
+  if (!drawing.rows.empty()) return drawing.rows;
+  std::vector<std::size_t> all(drawing.timeline.devices.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+std::string name_in(const std::string& device, double room) {
+  constexpr std::size_t most_characters = 16;
+  constexpr double rounding = 0.5;  // px: of the sums that made the room
+  for (std::size_t characters = most_characters; characters > 1; --characters) {
+    std::string name = shortened(device, characters);
+    if (text_width(name, 12) <= room + rounding) return name;
+  }
+  return shortened(device, 1);
+}
+
 std::vector<LegendEntry> legend_of(const std::vector<Rows>& runs) {
   std::vector<LegendEntry> entries;
   const auto drawn_in = [](const Rows& rows, Tone tone) {
     return nth(rows.drawn, tone) || (tone < Tone::pale_forward && nth(rows.drawn, pale_of(tone)));
   };
   bool idle = false;
+  const auto any_pale = [&](bool directions) {
+    return std::any_of(runs.begin(), runs.end(), [&](const Rows& rows) {
+      return rows.directions == directions &&
+             std::any_of(rows.drawn.begin() + static_cast<int>(Tone::pale_forward),
+                         rows.drawn.begin() + static_cast<int>(Tone::pale_update) + 1,
+                         [](bool drawn) { return drawn; });
+    });
+  };
   for (int i = 0; i < tones; ++i) {
     const Tone tone = static_cast<Tone>(i);
     if (tone >= Tone::pale_forward && tone <= Tone::pale_update) continue;
     const bool drawn = std::any_of(runs.begin(), runs.end(),
                                    [&](const Rows& rows) { return drawn_in(rows, tone); });
+    if (tone == Tone::activation) {
+      if (any_pale(false)) entries.emplace_back("pf", "paler: every second stage");
+      if (any_pale(true)) entries.emplace_back("pf", "paler: the other direction");
+    }
     if (!drawn) continue;
     idle = idle || tone >= Tone::fill;
     entries.emplace_back(css_class(tone), words(tone));
@@ -193,9 +240,12 @@ std::vector<LegendEntry> legend_of(const std::vector<Rows>& runs) {
   return entries;
 }
 
-Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame, double top) {
+Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame, OpNumbers counted,
+                   double top) {
   const Timeline& timeline = drawing.timeline;
-  const std::size_t devices = timeline.devices.size();
+  const std::vector<std::size_t> drawn = devices_drawn(drawing);
+  const std::size_t devices = drawn.size();
+  const SpanNumbers numbers(drawing, counted);
   const RowLayout layout = row_layout(devices);
   const auto strips = std::count(rows.in_use.begin() + 1, rows.in_use.end(), true);
   const double strip_pitch = layout.strip + layout.strip_gap;
@@ -212,11 +262,11 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
   const double bottom = top + static_cast<double>(devices) * pitch - layout.gap;
   std::string ground;
   std::string front;
-  const double size_of_labels = label_size(rows, timeline, layout.row);
-  for (std::size_t device = 0; device < devices; ++device) {
-    const double y = top + static_cast<double>(device) * pitch;
-    const Time end = end_of_row(drawing, device, frame.scale);
-    const double width = std::max(0.0, frame.scale.x(end) - frame.left);
+  for (std::size_t place = 0; place < devices; ++place) {
+    const std::size_t device = drawn[place];
+    const double y = top + static_cast<double>(place) * pitch;
+    const Time end = rows.broken ? makespan(timeline) : end_of_row(drawing, device, frame.scale);
+    const double width = std::max(0.0, frame.scale.x(frame.scale.nearest(end)) - frame.left);
     ground += fmt::format("<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
                           svg_number(frame.left), svg_number(y), svg_number(width),
                           svg_number(layout.row));
@@ -243,12 +293,16 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
       }
       lane_top += height + layout.strip_gap;
     }
+    const LabelRule rule{
+        &numbers, &frame.scale, static_cast<int>(device), rows.stages[device] > 1, largest_label,
+        y,        layout.row};
     front += labels(rows.lanes[lane_index(device, compute_lane)],
-                    timeline.lanes[lane_index(device, compute_lane)], rows.stages[device] > 1,
-                    size_of_labels, y, layout.row);
-    if (device % every != 0) continue;
+                    timeline.lanes[lane_index(device, compute_lane)], rule);
+    if (rows.broken) front += break_mark(frame.right, y, layout.row);
+    if (place % every != 0) continue;
     const double base = y + layout.row / 2 + 0.36 * name_size;
-    front += text_at(frame.margin, base, "t", name_size, shortened(timeline.devices[device], 16));
+    front += text_at(frame.margin, base, "t", name_size,
+                     name_in(timeline.devices[device], frame.left - frame.margin - 6));
     const double share =
         idle_share(timeline.lanes[lane_index(device, compute_lane)], frame.scale.start, end);
     front += text_at(frame.right + 8, base, "d", std::min(name_size, 11.0),
@@ -266,10 +320,20 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
                     "the height of a colour is the share of time that its ops take there.",
                     rows.merged, rows.spans, svg_number(rows.narrow)));
   }
-  if (std::any_of(rows.stages.begin(), rows.stages.end(), [](int n) { return n > 1; })) {
+  if (!numbers.note().empty()) result.notes.push_back(numbers.note());
+  if (rows.broken) {
+    result.notes.push_back(fmt::format(
+        "Broken rows go on to {}: the run takes more than twice as long as the others, and does not "
+        "set the axis.",
+        brief(makespan(timeline))));
+  }
+  if (counted != OpNumbers::versions &&
+      std::any_of(rows.stages.begin(), rows.stages.end(), [](int n) { return n > 1; })) {
     result.notes.push_back(
-        "Devices with several stages: large figures count micro-batches, small ones, where they fit, "
-        "stages; every second stage of a device is paler.");
+        std::string("Devices with several stages: large figures count micro-batches, small ones, "
+                    "where they fit, stages; ") +
+        (rows.directions ? "micro-batches of the other direction are paler."
+                         : "every second stage of a device is paler."));
   }
   return result;
 }
