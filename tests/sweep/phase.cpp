@@ -178,6 +178,22 @@ TEST_CASE(
                    "schedules are ranked by the step that 95 % of the scenarios stay below") == 1);
 }
 
+TEST_CASE("phase: ticks of a range are round, with the unit's prefix") {
+  PhaseRequest request = question("link=500MB/s..100GB/s:log9", "microbatches=4,8");
+  request.schedules = {"1f1b"};
+  const PhaseChart chart = phase_map(request).chart;
+  CHECK(chart.x == "link");
+  CHECK(chart.x_words == "link bandwidth");
+  CHECK(chart.y_words == "micro-batches");
+  CHECK(chart.y_ticks.empty());
+  std::vector<std::string> labels;
+  for (const PhaseTick& tick : chart.x_ticks) labels.push_back(tick.label);
+  CHECK(labels == std::vector<std::string>{"500 MB/s", "1 GB/s", "2 GB/s", "5 GB/s", "10 GB/s",
+                                           "20 GB/s", "50 GB/s", "100 GB/s"});
+  CHECK(chart.x_ticks.front().at == doctest::Approx(0.5));
+  CHECK(chart.x_ticks.back().at == doctest::Approx(8.5));
+}
+
 TEST_CASE("phase: text, and what is refused") {
   PhaseChart chart;
   chart.title = "The fastest";
@@ -204,6 +220,15 @@ small letters: a faster one does not fit
 into memory
 ·: none fits   blank: none can run
 )");
+  chart.x_words = "link bandwidth";
+  chart.x_ticks = {{0.5, "1 GB/s"}, {1.5, "2 GB/s"}};
+  chart.cells[0][1] = {0, 0.04, true, false, true, ""};
+  const std::string svg = phase_svg(chart);
+  CHECK(svg.find(">link bandwidth</text>") != std::string::npos);
+  CHECK(svg.find(">2 GB/s</text>") != std::string::npos);
+  CHECK(svg.find(">4GB/s</text>") == std::string::npos);
+  CHECK(svg.find(">5 %</text>") != std::string::npos);   // between 10 % and 4 % ahead
+  CHECK(svg.find(">20 %</text>") == std::string::npos);  // no line
   chart.names.resize(37);
   CHECK_THROWS_AS(phase_svg(chart), UsageError);
   CHECK_THROWS_AS(phase_text(chart, 20, 9), UsageError);

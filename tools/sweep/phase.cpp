@@ -16,6 +16,7 @@
 #include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/inputs/given_programs.hpp"
+#include "tools/report/charts/axis.hpp"
 #include "tools/sweep/folder.hpp"
 
 namespace stageline {
@@ -304,6 +305,63 @@ std::vector<std::string> titles_of(const std::vector<std::string>& schedules) {
   return names;
 }
 
+struct SettingTitle {
+  std::string_view key;
+  std::string_view words;
+};
+// What people call a setting whose key is not its name.
+constexpr SettingTitle setting_titles[] = {
+    {"cp", "context-parallel ranks"},
+    {"dp", "data-parallel replicas"},
+    {"ep", "expert-parallel ranks"},
+    {"memory", "memory of a device"},
+    {"microbatch_size", "samples of a micro-batch"},
+    {"microbatches", "micro-batches"},
+    {"pp", "pipeline ranks"},
+    {"tp", "tensor-parallel ranks"},
+};
+
+std::string setting_words(const std::string& key) {
+  for (const SettingTitle& one : setting_titles) {
+    if (one.key == key) return std::string(one.words);
+  }
+  return key;
+}
+
+// A range of links has bandwidths; a list may have latencies, too.
+std::string sweep_axis_words(const SweepAxis& axis) {
+  return axis.name == "link" && !axis.unit.empty() ? "link bandwidth" : setting_words(axis.name);
+}
+
+constexpr std::string_view prefixes = " kMGTPE";
+
+// 2 and "GB/s" of 2000 "MB/s"; of a unit without a prefix as it is.
+std::string with_prefix(double value, const std::string& unit) {
+  const bool bytes = unit.find('B') != std::string::npos;
+  if (!bytes || unit.find('i') != std::string::npos) return fmt::format("{:g} {}", value, unit);
+  const std::size_t at = unit.front() == 'B' ? 0 : prefixes.find(unit.front());
+  if (at == std::string_view::npos) return fmt::format("{:g} {}", value, unit);
+  std::size_t prefix = at;
+  for (; value >= 1000 && prefix + 1 < prefixes.size(); ++prefix) value /= 1000;
+  const std::string rest = unit.substr(at == 0 ? 0 : 1);
+  return fmt::format("{:g} {}{}", value, prefix == 0 ? "" : std::string(1, prefixes[prefix]), rest);
+}
+
+// Round values of a range with a unit, which has values of four digits; of others, each value.
+std::vector<PhaseTick> round_ticks(const SweepAxis& axis) {
+  constexpr int intervals = 10;
+  const bool log = axis.kind == SweepAxis::Kind::log;
+  const bool range = log || axis.kind == SweepAxis::Kind::linear;
+  if (!range || axis.whole || axis.count < 3 || axis.unit.empty()) return {};
+  const ValueScale scale{axis.from.value, axis.to.value, log};
+  std::vector<PhaseTick> found;
+  for (const Tick& tick : ticks(scale, intervals, false)) {
+    found.push_back({scale.share(tick.at) * static_cast<double>(axis.count - 1) + 0.5,
+                     with_prefix(tick.at, axis.unit)});
+  }
+  return found.size() < 2 ? std::vector<PhaseTick>{} : found;
+}
+
 // What the map is of, and what is fixed, a line each.
 void entitle(PhaseChart& chart, const std::vector<SettingWord>& fixed) {
   for (const SettingWord& word : fixed) {
@@ -311,8 +369,8 @@ void entitle(PhaseChart& chart, const std::vector<SettingWord>& fixed) {
       chart.title = fmt::format("The fastest schedule of {}", word.text);
       continue;
     }
-    chart.subtitle +=
-        fmt::format("{}{} {}", chart.subtitle.empty() ? "" : " · ", word.key, word.text);
+    chart.subtitle += fmt::format("{}{} {}", chart.subtitle.empty() ? "" : " · ",
+                                  setting_words(word.key), word.text);
   }
 }
 
@@ -353,6 +411,10 @@ PhaseMap phase_map(PhaseRequest request) {
   entitle(chart, map.request.fixed);
   chart.x = map.request.x.name;
   chart.y = map.request.y.name;
+  chart.x_words = sweep_axis_words(map.request.x);
+  chart.y_words = sweep_axis_words(map.request.y);
+  chart.x_ticks = round_ticks(map.request.x);
+  chart.y_ticks = round_ticks(map.request.y);
   chart.xs = values_of(map.request.x);
   chart.ys = values_of(map.request.y);
   chart.names = titles_of(map.request.schedules);
