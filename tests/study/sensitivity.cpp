@@ -490,8 +490,14 @@ TEST_CASE("table and tornado show the levers that change the step, the largest g
   const std::string table = sensitivity_table(found, 2, 0);
   CHECK(table.find("backward") != std::string::npos);
   CHECK(table.find("more change the step less") != std::string::npos);
-  const std::string short_table = sensitivity_table(found, 1000, 0);
-  CHECK(short_table.find("more change the step by less than 0.1 %") != std::string::npos);
+  // A change of half a thousandth is folded.
+  Sensitivity mild = found;
+  LeverEffect& last = mild.effects.back();
+  last.faster = last.twice = last.free = last.slower = mild.step + mild.step / 2000;
+  CHECK(sensitivity_table(mild, 1000, 0).find("1 more change the step by less than 0.1 %") !=
+        std::string::npos);
+  CHECK(sensitivity_tornado(mild, 1000).bars.size() == mild.effects.size() - 1);
+  CHECK(sensitivity_tornado(found, 1000).bars.size() == found.effects.size());
   const Tornado tornado = sensitivity_tornado(found, 3);
   CHECK(tornado.bars.size() == 3);
   CHECK(tornado.bars.front().faster < 0);
