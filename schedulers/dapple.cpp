@@ -4,10 +4,11 @@
 // is how many micro-batches the device's memory holds the activations of: what weights, gradients,
 // optimizer state, workspace and one message of each kind (where they take no time: one of each
 // that waits there) leave, over the stash of one; all m where the memory is not known, and 1 where
-// not even one fits. As D may differ between devices, K_i is never more than K_(i-1): the device
-// would wait for forwards that nobody does. Over a slow link more messages wait: where the peak of
-// the simulated run exceeds a device's memory, D of all devices is the largest that is found to
-// fit, by bisection; where D = 1 does not fit either, it stays as it is.
+// not even one fits. As D may differ between devices, K_i is never more than K_(i-1), or that of a
+// stage whose output it reads: the device would wait for forwards that nobody does. Over a slow
+// link more messages wait: where the peak of the simulated run exceeds a device's memory, D of all
+// devices is the largest that is found to fit, by bisection; where D = 1 does not fit either, it
+// stays as it is.
 //
 // figure: stages 4, microbatches 8, F 1, I 1, W 1
 //   0 |0123      aa4bb5cc6dd7ee ff gg hh
@@ -26,6 +27,7 @@
 
 #include "schedulers/parts/in_turn.hpp"
 #include "schedulers/parts/memory_trial.hpp"
+#include "schedulers/parts/stages_behind.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/index.hpp"
 
@@ -61,22 +63,25 @@ int depth(const Problem& problem, int s) {
 }
 
 // K by device.
-std::vector<int> warm_ups(const Problem& problem) {
+std::vector<int> warm_ups(const Problem& problem, const std::vector<StageEdge>& edges) {
   const bool twice = problem.knobs.at("policy") == "B";
   const int stages = problem.placement.stages();
+  const std::vector<int> behind = stages_behind(edges, stages);
   std::vector<int> counts;
-  int before = problem.microbatches;
   for (int s = 0; s < stages; ++s) {
-    const int behind = stages - s;
-    before = std::min({before, twice ? 2 * behind - 1 : behind, depth(problem, s)});
-    counts.push_back(before);
+    const int ahead = nth(behind, s) * (twice ? 2 : 1) + 1;
+    int count = std::min({problem.microbatches, ahead, depth(problem, s)});
+    for (const StageEdge& edge : edges) {
+      if (edge.to == s) count = std::min(count, nth(counts, edge.from));
+    }
+    counts.push_back(count);
   }
   return counts;
 }
 
 Program schedule(const Problem& problem) {
   const Program blank = blank_program(problem, "dapple", WeightRule::flush);
-  const std::vector<int> counts = warm_ups(problem);
+  const std::vector<int> counts = warm_ups(problem, blank.edges);
   const auto with_depth = [&](int most) {
     Program program = blank;
     for (int s = 0; s < program.stages(); ++s) {
@@ -87,7 +92,7 @@ Program schedule(const Problem& problem) {
   const auto fits = [&](const Program& program) { return try_memory(problem, program).fits(); };
   const bool is_limited = std::any_of(problem.memory.begin(), problem.memory.end(),
                                       [](const auto& memory) { return memory.has_value(); });
-  int exceeds = counts.front();
+  int exceeds = *std::max_element(counts.begin(), counts.end());
   Program first = with_depth(exceeds);
   if (!is_limited || exceeds == 1 || fits(first)) return first;
   Program best = with_depth(1);

@@ -8,8 +8,12 @@
 //   1 | 01234  aa5bb6cc7dd ee ff gg hh
 //   2 |  012 aa3bb4cc5dd6ee7ff gg hh
 //   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
+#include <vector>
+
 #include "schedulers/parts/in_turn.hpp"
+#include "schedulers/parts/stages_behind.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::eager_1f1b_scheduler {
 namespace {
@@ -18,8 +22,9 @@ Placement place(int devices, const Knobs&) { return straight_placement(devices);
 
 Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "eager_1f1b", WeightRule::flush);
+  const std::vector<int> behind = stages_behind(program.edges, program.stages());
   for (int s = 0; s < program.stages(); ++s) {
-    warm_up_then_in_turn(program, s, 2 * (program.stages() - 1 - s));
+    warm_up_then_in_turn(program, s, 2 * nth(behind, s));
   }
   return program;
 }

@@ -1,7 +1,8 @@
 // 1F1B with flush (DAPPLE, Fan et al. 2020, arXiv 2007.01045; PipeDream-Flush, Narayanan et al.
 // 2020, arXiv 2006.09503): a device p-1-r from the end does that many forwards to warm up, then one
 // forward and one backward in turn, then the backwards that are left. It takes as long as GPipe,
-// but holds at most p-r micro-batches instead of m.
+// but holds at most p-r micro-batches instead of m. Where the stages are no chain, the end is the
+// farthest that a stage leads to (schedulers/parts/stages_behind.hpp).
 //
 // overlap=experts is Megatron-Core's overlap_moe_expert_parallel_comm without a pipeline
 // (combined_1f1b_schedule_for_no_pipelining, core/pipeline_parallel/combined_1f1b.py, 2026-11): one
@@ -32,12 +33,15 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "schedulers/order.hpp"
 #include "schedulers/parts/expert_overlap.hpp"
 #include "schedulers/parts/spread_vocabulary.hpp"
+#include "schedulers/parts/stages_behind.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::one_f_one_b_scheduler {
 namespace {
@@ -77,8 +81,9 @@ Program schedule(const Problem& problem) {
   }
   const bool pairs = overlaps_experts(problem.knobs);
   const int m = program.microbatches;
+  const std::vector<int> behind = stages_behind(program.edges, program.stages());
   for (int s = 0; s < program.stages(); ++s) {
-    const int warm_up = std::min(program.stages() - 1 - s + (pairs ? 1 : 0), m);
+    const int warm_up = std::min(nth(behind, s) + (pairs ? 1 : 0), m);
     Order order(program, s);
     for (int step = 0; step < program.steps; ++step) {
       const auto first = static_cast<std::uint32_t>(step) * static_cast<std::uint32_t>(m);

@@ -3,8 +3,8 @@
 // weights that its forward read (stashed; with vertical_sync those that the first stage had). A
 // stage may be replicated, "1F1B-RR": mini-batch m goes to replica m mod r, and comes back there.
 // Warm-up at stage s with R workers in all: floor((R - 1 - sum of r_i over i < s) / r_s) forwards a
-// replica, so that a straight pipeline holds S-s versions of its weights. Rules from the runtime's
-// code.
+// replica, so that a straight pipeline holds S-s versions of its weights. Of branches each counts
+// the workers on its own way. Rules from the runtime's code.
 //
 // transfer= is the data-transfer mechanism that PipeFB is measured against, on the same order
 // (rebuilt): behind F its stash is copied out to the host, before B it is copied in again, in time
@@ -25,7 +25,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
@@ -111,6 +115,18 @@ class Replica {
   bool copies_;
 };
 
+// By stage, the workers from it on, on the way that has the most of them.
+std::vector<std::uint32_t> workers_behind(const Program& program) {
+  std::vector<std::uint32_t> behind(as_size(program.stages()));
+  for (int s = program.stages() - 1; s >= 0; --s) {
+    for (const StageEdge& edge : program.edges) {
+      if (edge.from == s) nth(behind, s) = std::max(nth(behind, s), nth(behind, edge.to));
+    }
+    nth(behind, s) += static_cast<std::uint32_t>(nth(program.placement.stage, s).replicas.size());
+  }
+  return behind;
+}
+
 Program schedule(const Problem& problem) {
   const bool vertical = problem.knobs.at("vertical_sync") == "yes";
   Program program =
@@ -121,15 +137,11 @@ Program schedule(const Problem& problem) {
                             : transfer == "full"   ? Copies::full
                                                    : Copies::free;
   const std::uint32_t total = program.total_microbatches();
-  std::uint32_t behind = 0;  // workers from this stage on
-  for (const StagePlace& place : problem.placement.stage) {
-    behind += static_cast<std::uint32_t>(place.replicas.size());
-  }
+  const std::vector<std::uint32_t> behind = workers_behind(program);
   for (int s = 0; s < program.stages(); ++s) {
     const auto replicas =
         static_cast<std::uint32_t>(nth(problem.placement.stage, s).replicas.size());
-    const std::uint32_t warm_up = (behind - 1) / replicas;
-    behind -= replicas;
+    const std::uint32_t warm_up = (nth(behind, s) - 1) / replicas;
     for (std::uint32_t replica = 0; replica < replicas; ++replica) {
       if (replica >= total) continue;
       const std::uint32_t own = (total - replica + replicas - 1) / replicas;

@@ -12,10 +12,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "schedulers/order.hpp"
+#include "schedulers/parts/stages_behind.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::pipedream_2bw_scheduler {
 namespace {
@@ -37,8 +41,9 @@ Program schedule(const Problem& problem) {
   }
   const bool recompute = problem.knobs.at("recompute") == "always";
   const std::uint32_t total = program.total_microbatches();
+  const std::vector<int> behind = stages_behind(program.edges, program.stages());
   for (int s = 0; s < program.stages(); ++s) {
-    const auto warm_up = std::min(static_cast<std::uint32_t>(program.stages() - 1 - s), total);
+    const auto warm_up = std::min(static_cast<std::uint32_t>(nth(behind, s)), total);
     Order order(program, s);
     for (std::uint32_t i = 0; i < total + warm_up; ++i) {
       if (i < total) order.forward(i);

@@ -15,11 +15,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "schedulers/order.hpp"
 #include "schedulers/parts/slices_knob.hpp"
+#include "schedulers/parts/stages_behind.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::seq1f1b_scheduler {
 namespace {
@@ -43,8 +46,9 @@ Program schedule(const Problem& problem) {
   Program program = blank_program(of_chunks, "seq1f1b", WeightRule::flush);
   program.settings.sequence_chunks = chunks;
   const int m = program.microbatches;
+  const std::vector<int> behind = stages_behind(program.edges, program.stages());
   for (int s = 0; s < program.stages(); ++s) {
-    const int warm_up = std::min(program.stages() - 1 - s + chunks - 1, m);
+    const int warm_up = std::min(nth(behind, s) + chunks - 1, m);
     Order order(program, s);
     for (int step = 0; step < program.steps; ++step) {
       const int first = step * m;

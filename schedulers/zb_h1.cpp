@@ -9,9 +9,12 @@
 //   2 |  01 a2b3cA4dB5eC6fD7gEhFGH
 //   3 |   0a1b2c3dA4eB5fC6gD7hEFGH
 #include <algorithm>
+#include <vector>
 
 #include "schedulers/order.hpp"
+#include "schedulers/parts/stages_behind.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::zb_h1_scheduler {
 namespace {
@@ -21,8 +24,10 @@ Placement place(int devices, const Knobs&) { return straight_placement(devices);
 Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "zb_h1", WeightRule::flush);
   const int m = program.microbatches;
+  const std::vector<int> behind = stages_behind(program.edges, program.stages());
+  const int deepest = *std::max_element(behind.begin(), behind.end());
   for (int s = 0; s < program.stages(); ++s) {
-    const int warm_up = std::min(program.stages() - 1 - s, m);
+    const int warm_up = std::min(nth(behind, s), m);
     Order order(program, s);
     for (int step = 0; step < program.steps; ++step) {
       const auto first = static_cast<std::uint32_t>(step) * static_cast<std::uint32_t>(m);
@@ -33,8 +38,8 @@ Program schedule(const Problem& problem) {
         if (i < warm_up) continue;
         const int back = i - warm_up;
         order.input_grad(at(back));
-        // W is s micro-batches behind I; once the forwards are over they take turns.
-        if (back >= s) order.weight_grad(at(weights++));
+        // In a chain W is s micro-batches behind I; once the forwards are over they take turns.
+        if (back >= deepest - nth(behind, s)) order.weight_grad(at(weights++));
       }
       while (weights < m) order.weight_grad(at(weights++));
     }

@@ -11,9 +11,12 @@
 //   2 |  012a3b4c5d6eA7fBgChDEFGH
 //   3 |   0a1b2c3d4e5f6gA7hBCDEFGH
 #include <algorithm>
+#include <vector>
 
 #include "schedulers/order.hpp"
+#include "schedulers/parts/stages_behind.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/base/index.hpp"
 
 namespace stageline::zb_h2_scheduler {
 namespace {
@@ -23,8 +26,10 @@ Placement place(int devices, const Knobs&) { return straight_placement(devices);
 Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "zb_h2", WeightRule::flush);
   const int m = program.microbatches;
+  const std::vector<int> behind = stages_behind(program.edges, program.stages());
+  const int deepest = *std::max_element(behind.begin(), behind.end());
   for (int s = 0; s < program.stages(); ++s) {
-    const int warm_up = std::min(2 * (program.stages() - s) - 2, m);
+    const int warm_up = std::min(2 * nth(behind, s), m);
     Order order(program, s);
     for (int step = 0; step < program.steps; ++step) {
       const auto first = static_cast<std::uint32_t>(step) * static_cast<std::uint32_t>(m);
@@ -35,8 +40,8 @@ Program schedule(const Problem& problem) {
         if (i < warm_up) continue;
         const int back = i - warm_up;
         order.input_grad(at(back));
-        // W is 2s micro-batches behind I.
-        if (back >= 2 * s) order.weight_grad(at(weights++));
+        // In a chain W is 2s micro-batches behind I.
+        if (back >= 2 * (deepest - nth(behind, s))) order.weight_grad(at(weights++));
       }
       while (weights < m) order.weight_grad(at(weights++));
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedulers/parts/stages_behind.hpp"
+
 namespace stageline {
 namespace {
 
@@ -19,9 +21,12 @@ int room(const Problem& problem, const StashLimit& limit, std::size_t s) {
 }  // namespace
 
 WarmUp by_distance(const Problem& problem, int factor) {
-  const int p = problem.placement.stages();
+  std::vector<StageEdge> edges;
+  for (const EdgeCosts& edge : problem.costs.edges) edges.push_back(edge.edge);
   WarmUp counts;
-  for (int s = 0; s < p; ++s) counts.push_back(factor * (p - s) - (factor - 1));
+  for (const int behind : stages_behind(edges, problem.placement.stages())) {
+    counts.push_back(factor * behind + 1);
+  }
   return counts;
 }
 

@@ -12,7 +12,7 @@ namespace stageline {
 /// By device, that first I's own forward included; at least 1.
 using WarmUp = std::vector<int>;
 
-/// ZB-H1's p-r on device r, with factor 2 ZB-H2's 2(p-r)-1.
+/// ZB-H1's p-r on device r of a chain, with factor 2 ZB-H2's 2(p-r)-1; else of the stages behind.
 WarmUp by_distance(const Problem& problem, int factor);
 
 /// As many as a device has time for before its first gradient can arrive; `over`: one more rather
