@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-ASKED_AGAIN = 40
+ASKED_AGAIN = 24
 FEWEST_ROWS = 600
 # Changes to a row that the checker must find.
 CHANGES = {
@@ -61,6 +61,8 @@ def main(stageline, root):
     if subprocess.run([sys.executable, "-B", folder / "check.py", table], check=False).returncode != 0:
         faults.append("check.py finds a fault")
     rows = check.rows_of(table)
+    if f"{len(rows)} small pipelines" not in (folder / "README.md").read_text(encoding="utf-8"):
+        faults.append(f"README.md does not say that the table has {len(rows)} rows")
     if len(rows) < FEWEST_ROWS:
         faults.append(f"{len(rows)} rows, fewer than {FEWEST_ROWS}")
     if gzip.decompress(table.read_bytes()).decode() != make_optima.text_of(rows):
