@@ -375,7 +375,9 @@ TEST_CASE("estimates are near the simulated steps, and what does not fit is behi
   const Estimates too_large(found.loads, *found.model, shape, grounds.reach(), Bytes{1'000'000});
   double slowest = 0;
   double least_too_large = 1e9;
-  for (const char* const name : {"gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_h2", "naive"}) {
+  for (const char* const name :
+       {"gpipe", "1f1b", "interleaved_1f1b", "interleaved_1f1b:group=2", "interleaved_zb:group=2",
+        "interleaved_zb:group=3", "zb_h1", "zb_h2", "naive"}) {
     Candidate candidate{shape, test::spec(name), {}, {}, "balanced"};
     const Family family{candidate.spec, {}, {}};
     const int stages = stages_of(candidate.spec, shape.degrees.pipeline);
@@ -384,6 +386,10 @@ TEST_CASE("estimates are near the simulated steps, and what does not fit is behi
     CAPTURE(name);
     REQUIRE(judgement.verdict);
     CHECK(estimate == doctest::Approx(to_seconds(judgement.verdict->step)).epsilon(0.1));
+    if (candidate.spec.knobs.count("group") > 0) {
+      const auto held = static_cast<double>(judgement.verdict->fullest().count);
+      CHECK(fits.of(family, stages).memory == doctest::Approx(held).epsilon(0.1));
+    }
     slowest = std::max(slowest, estimate);
     least_too_large = std::min(least_too_large, too_large.of(family, stages).step);
   }

@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include "cost_models/tied_weights.hpp"
+#include "schedulers/parts/grouped_order.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/numbers.hpp"
 #include "sim/routes.hpp"
 
 namespace stageline {
@@ -15,6 +17,12 @@ namespace {
 constexpr double too_large_factor = 100;
 /// The same of schedules that take long to make.
 constexpr double takes_long = 1.05;
+
+// Groups of interleaved 1F1B below the number of devices leave gaps in which no whole B fits: for
+// each micro-batch and chunk behind the first, the time of a third of both. Of 6 simulated cases
+// with equal F, I and W on 4 to 16 devices, 2026-11-30, within 5 % of the step.
+constexpr double small_groups_fill = 1.4;
+constexpr double small_groups_wait = 1.0 / 3;
 
 // What the orders of a schedule look like from afar. With p devices with v stages each:
 //   fill   × (p − 1) / v    micro-batches of a device's work that it waits for in a step
@@ -54,6 +62,13 @@ Habit habit_of(const ScheduleSpec& spec) {
   const auto* const known = std::find_if(std::begin(habits), std::end(habits),
                                          [&](const Habit& habit) { return habit.name == name; });
   return known == std::end(habits) ? Habit{name} : *known;
+}
+
+// The micro-batches of a group of interleaving: as many as devices by default.
+int interleaved_group(const ScheduleSpec& spec, int devices) {
+  const auto knob = spec.knobs.find("group");
+  if (knob == spec.knobs.end()) return devices;
+  return std::max(1, parse_number<int>(knob->second).value_or(devices));
 }
 
 double picoseconds(double count) { return count * 1e-12; }
@@ -158,7 +173,19 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
   }
   double waiting = habit.fill * (devices - 1) / chunks;
   double held = habit.held == all ? microbatches_ : habit.held * devices + habit.more;
-  if (name == "interleaved_1f1b" || name == "interleaved_zb") held += (devices - 1) / chunks;
+  if (name == "interleaved_1f1b" || name == "interleaved_zb") {
+    const int group = interleaved_group(family.spec, degrees_.pipeline);
+    const bool small = group < degrees_.pipeline;
+    // Small groups are apart by as many as half the devices, W right behind I.
+    const Grouping grouping = small ? grouping_of(degrees_.pipeline, group) : Grouping{group, 1};
+    const double apart = grouping.group * grouping.in_flight;
+    held = ((small ? devices : 2 * devices - 1) + (chunks - 1) * apart) / chunks;
+    if (small && name == "interleaved_zb") waiting = (devices - 1) / chunks;
+    if (small && name == "interleaved_1f1b") {
+      waiting = small_groups_fill * (devices - 1) / chunks +
+                small_groups_wait * microbatches_ * (1 - 1 / chunks);
+    }
+  }
   if (name == "naive") {
     waiting = microbatches_ * (devices - 1);
     held = 1;
