@@ -17,7 +17,8 @@ void Search::drop(const Node& node, std::int64_t candidates) {
     flags = flags_of(request_.setting, shape);
   } else {
     const Family& family = nth(set_of(node.shape).families, node.family);
-    bound = loads.family(family.spec, family.recomputation, family.offloading);
+    bound =
+        loads.family(family.spec, family.recomputation, family.offloading, nth(limit_, node.shape));
     flags =
         flags_of(request_.setting, {shape, family.spec, family.recomputation, family.offloading});
   }
@@ -25,6 +26,9 @@ void Search::drop(const Node& node, std::int64_t candidates) {
   if (cannot_fit(node)) {
     why = fmt::format("needs at least {} of {} on {}", print(node.memory),
                       print(*nth(limit_, node.shape)), bound.where);
+  } else if (bound.fitting > bound.step) {
+    why = fmt::format("its stashes fit in {} a device where a step takes {}, and no sooner",
+                      print(*nth(limit_, node.shape)), print(bound.fitting));
   } else if (node.memory > Bytes{}) {
     why += fmt::format("; at least {}: the front has no worse", print(node.memory));
   }

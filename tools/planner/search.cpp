@@ -151,8 +151,8 @@ Search::Rated Search::rated(int shape, bool families) {
     for (const auto& [estimate, f] : by_estimate(shape, found)) {
       const Family& family = nth(set.families, f);
       const ShapeBound bound =
-          found.loads.family(family.spec, family.recomputation, family.offloading);
-      Node node{std::max(least, bound.step), std::max(memory, bound.memory), shape, f};
+          found.loads.family(family.spec, family.recomputation, family.offloading, found.limit);
+      Node node{std::max(least, bound.fitting), std::max(memory, bound.memory), shape, f};
       node.estimate = std::max(to_seconds(node.step), estimate.step) * later;
       node.need = std::max(static_cast<double>(node.memory.count), estimate.memory);
       weigh(node);

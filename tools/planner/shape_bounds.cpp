@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "sim/base/index.hpp"
 #include "tools/planner/shape_loads.hpp"
@@ -24,6 +25,11 @@ Bytes whole_bytes(double bytes) {
 }
 
 }  // namespace
+
+// What the ops of slices of a sequence may lose by rounding.
+double ShapeLoads::rounding_of_slices(const Family& family) const {
+  return (family.chunks - 1) * 4.0 * microbatches_ * family.stages;
+}
 
 double ShapeLoads::work(const Sums& sums) const {
   return (microbatches_ * sums.load.back() + sums.update) / rates_;
@@ -82,6 +88,15 @@ double ShapeLoads::filled(const Sums& sums, int stages) const {
   return low;
 }
 
+// Stage s has s layers before it at least. A device waits for its first stage's F, and its last B
+// is followed by those of the stages before; a next step begins behind the last of them. So do the
+// devices on the whole, however long each of their stages is.
+double ShapeLoads::looped(const Family& family, const Sums& sums) const {
+  double idle = 0;
+  for (const int stage : family.first_stage) idle += nth(sums.way, stage);
+  return (microbatches_ * sums.load.back() + idle * family.least_share) / devices_;
+}
+
 void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
   const Sums sums = sums_of(family);
   double step = 0;
@@ -115,6 +130,16 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
                          turns, print(whole(way)));
     });
   }
+  const bool whole_backwards = family.traits.backward == ScheduleTraits::Backward::whole;
+  const bool equal = rates_ >= devices_;  // devices
+  if (whole_backwards && family.flushed && !family.apart && is_chain_ && equal &&
+      family.first_stage.size() == as_size(devices_)) {
+    const double filling = looped(family, sums) * alone;
+    raise(filling, [&] {
+      return fmt::format("filling and draining {} devices makes it {} on the mean", devices_,
+                         print(whole(filling)));
+    });
+  }
   if (family.straight && family.flushed && !family.apart) {
     // A device that leaves W for later goes on with the next step's forwards no sooner.
     Sums passing = sums;
@@ -136,7 +161,7 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
                          print(whole(filling)));
     });
   }
-  bound.step = whole(step - (family.chunks - 1) * 4.0 * microbatches_ * family.stages);
+  bound.step = whole(step - rounding_of_slices(family));
 }
 
 double ShapeLoads::held(const Family& family, const LayerLoad& layer) {
@@ -196,6 +221,76 @@ double ShapeLoads::fullest_stage(const Family& family) const {
   return low;
 }
 
+double ShapeLoads::all_state(const Family& family) const {
+  double state = 0;
+  for (const LayerLoad& layer : layer_) state += held(family, layer);
+  return state * (family.apart ? 1 : family.least_replicas);
+}
+
+namespace {
+
+// What recomputing part of a layer saves, in byte · picoseconds, for so many picoseconds.
+struct Saving {
+  double saved = 0;
+  double costs = 0;
+};
+
+// The least T with T ≥ busy + again · each and T ≥ (held − what so much recomputing saves) · each /
+// room: where most is saved first.
+double step_with_room(double busy, double held, double room, double each,
+                      std::vector<Saving>& savings) {
+  std::sort(savings.begin(), savings.end(),
+            [](const Saving& a, const Saving& b) { return a.saved * b.costs > b.saved * a.costs; });
+  double needs = held / room;
+  for (const Saving& saving : savings) {
+    if (needs <= busy) return busy;
+    const double longer = saving.costs * each;
+    const double less = saving.saved / room;
+    if (needs - less < busy + longer) return busy + longer * (needs - busy) / (longer + less);
+    busy += longer;
+    needs -= less;
+  }
+  return std::max(busy, needs);
+}
+
+}  // namespace
+
+// All devices together have room for so many bytes of stashes at any time. Each stash is held from
+// its F to the end of its I, and between them is the way of its micro-batch through all that is
+// behind. To hold less, some layers may be recomputed, in whole or their scores alone.
+Time ShapeLoads::fitting(const Family& family, Bytes limit) const {
+  const bool kept = family.rebuild == Rebuild::none || family.rebuild == Rebuild::selective;
+  const bool known = kept && !family.partly_rebuilt && family.flushed && !family.apart &&
+                     !family.any_chunks && is_chain_;
+  const double room = static_cast<double>(limit.count) * devices_ - all_state(family);
+  if (!known || room <= 0) return Time{};
+  const Sums sums = sums_of(family);
+  const double alone = family.traits.pairs && pair_overlap_ ? 1 - *pair_overlap_ / 2 : 1;
+  double stashes = 0;  // byte · picoseconds of a step
+  std::vector<Saving> savings;
+  for (std::size_t l = 0; l < layer_.size(); ++l) {
+    const LayerLoad& layer = layer_[l];
+    const double way = microbatches_ * (sums.way.back() - sums.way[l]) * family.least_share * alone;
+    if (family.rebuild == Rebuild::selective) {
+      stashes += layer.stash_kept * way;
+      continue;
+    }
+    const Saving all{layer.stash * way, layer.recompute_full};
+    const Saving scores{(layer.stash - layer.stash_kept) * way, layer.recompute_selective};
+    if (all.costs <= 0) continue;  // nothing is lost by it
+    stashes += all.saved;
+    if (scores.saved * all.costs > all.saved * scores.costs && scores.costs < all.costs) {
+      savings.push_back(scores);
+      savings.push_back({all.saved - scores.saved, all.costs - scores.costs});
+    } else {
+      savings.push_back(all);
+    }
+  }
+  const double busy = work(sums) * alone;
+  const double step = step_with_room(busy, stashes, room, microbatches_ / rates_, savings);
+  return whole(step - rounding_of_slices(family));
+}
+
 void ShapeLoads::bound_memory(const Family& family, ShapeBound& bound) const {
   double most = 0;
   const auto raise = [&](double to, auto&& where) {
@@ -203,14 +298,11 @@ void ShapeLoads::bound_memory(const Family& family, ShapeBound& bound) const {
     most = to;
     bound.where = where();
   };
-  double state = 0;
   double least_workspace = layer_.empty() ? 0 : layer_.front().workspace;
   for (const LayerLoad& layer : layer_) {
-    state += held(family, layer);
     least_workspace = std::min(least_workspace, layer.workspace);
   }
-  const double copies = family.apart ? 1 : family.least_replicas;
-  raise(state * copies / devices_ +
+  raise(all_state(family) / devices_ +
             (family.apart || family.any_chunks || family.chunks > 1 ? 0 : least_workspace),
         [&] { return fmt::format("{}, its part of the weights and their state", first_device_); });
   if (family.apart) {
@@ -230,13 +322,15 @@ void ShapeLoads::bound_memory(const Family& family, ShapeBound& bound) const {
 }
 
 ShapeBound ShapeLoads::family(const ScheduleSpec& spec, const Recomputation& recomputation,
-                              const Offloading& offloading) const {
+                              const Offloading& offloading, std::optional<Bytes> limit) const {
   Family family = family_of(spec, recomputation);
   // Copied to the host, stashes are on the device for their backward alone.
   if (offloading.any()) family.partly_rebuilt = true;
   ShapeBound bound;
   bound_time(family, bound);
   bound_memory(family, bound);
+  bound.fitting = bound.step;
+  if (limit) bound.fitting = std::max(bound.fitting, fitting(family, *limit));
   return bound;
 }
 

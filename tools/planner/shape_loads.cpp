@@ -109,10 +109,14 @@ void ShapeLoads::add_layers(const Model& model, const LayerBlocking& blocking,
   layer_.resize(model.layers.size());
   for (LayerLoad& layer : layer_) layer.reads_data = true;
   std::vector<double> fed(layer_.size());  // bytes that makers' stashes may have instead
+  std::vector<bool> reads_before(layer_.size());
   for (const LayerEdge& edge : edges_of(model)) {
+    if (edge.from + 1 == edge.to) reads_before[as_size(edge.to)] = true;
     nth(layer_, edge.to).reads_data = false;
     nth(fed, edge.to) += static_cast<double>(nth(model.layers, edge.from).output_kept.count);
   }
+  const auto chained = std::count(reads_before.begin(), reads_before.end(), true);
+  is_chain_ = as_size(chained) + 1 >= layer_.size();
   for (std::size_t l = 0; l < layer_.size(); ++l) {
     const Layer& layer = model.layers[l];
     LayerLoad& load = layer_[l];
@@ -214,12 +218,16 @@ ShapeLoads::Family ShapeLoads::family_of(const ScheduleSpec& spec,
   family.straight = family.stages == devices_;
   family.copies = !shares_devices(placement.stage.back(), placement.stage.front());
   family.least_replicas = devices_;
+  family.first_stage.assign(as_size(devices_), family.stages);
   for (int s = 0; s < family.stages; ++s) {
     const StagePlace& place = nth(placement.stage, s);
     const int replicas = static_cast<int>(place.replicas.size());
     family.most_replicas = std::max(family.most_replicas, replicas);
     family.least_replicas = std::min(family.least_replicas, replicas);
     family.apart = family.apart || place.apart();
+    for (const int device : place.replicas) {
+      nth(family.first_stage, device) = std::min(nth(family.first_stage, device), s);
+    }
     family.straight = family.straight && place.replicas == std::vector<int>{s};
   }
   return family;

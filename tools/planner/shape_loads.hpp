@@ -6,6 +6,9 @@
 //      way       one micro-batch forward through all layers, and back
 //      fill      of a straight pipeline: ahead of stage s + micro-batches · s + back, for all s
 //      gathers   of divided weights, beyond the compute that hides them; of families alone
+//      loop      Σ of that work and of what each device waits for at both ends, over the devices
+//      held      Σ micro-batches · stash · its way from F to the end of I, over the memory that
+//                weights leave of all devices: as long must a step be for all of it to find room
 //
 // Messages, reductions and idle time only add to these.
 #pragma once
@@ -88,9 +91,10 @@ class ShapeLoads {
   Time least_work(bool flushed) const;
 
   /// The bound of one schedule on all cuts. Throws UsageError where it cannot be placed on the
-  /// devices, or wants more stages than there are layers. O(stages · log(layers)) steps.
+  /// devices, or wants more stages than there are layers. `limit`: the most that a device may hold.
+  /// O(stages · log(layers)) steps.
   ShapeBound family(const ScheduleSpec& spec, const Recomputation& recomputation,
-                    const Offloading& offloading) const;
+                    const Offloading& offloading, std::optional<Bytes> limit = {}) const;
 
   /// Sums over all layers, without what only a cut decides.
   struct Totals {
@@ -131,16 +135,21 @@ class ShapeLoads {
     bool any_chunks = false;          // of a sequence, which may be as short as can be
     Rebuild rebuild = Rebuild::none;  // of every stage
     bool partly_rebuilt = false;      // of some stages, which is not known before the cut
+    std::vector<int> first_stage;     // by device: the least on it
     bool hides = false;               // pairs, as much as the transfers in them
   };
   bool hides_transfers(const ScheduleTraits& traits) const;
   Family family_of(const ScheduleSpec& spec, const Recomputation& recomputation) const;
   Sums sums_of(const Family& family) const;
+  double rounding_of_slices(const Family& family) const;
   double work(const Sums& sums) const;
   double slowest_stage(const Sums& sums, int stages, double microbatches) const;
   double filled(const Sums& sums, int stages) const;
   void bound_time(const Family& family, ShapeBound& bound) const;
+  double looped(const Family& family, const Sums& sums) const;
   void bound_memory(const Family& family, ShapeBound& bound) const;
+  Time fitting(const Family& family, Bytes limit) const;
+  double all_state(const Family& family) const;
   double fullest_stage(const Family& family) const;
 
   void add_layers(const Model& model, const LayerBlocking& blocking, const Cluster& cluster);
@@ -172,6 +181,7 @@ class ShapeLoads {
   std::vector<LayerLoad> layer_;
   std::vector<std::string> names_;
   bool keeps_scores_ = false;  // some layer says what selective recomputation rebuilds of it
+  bool is_chain_ = true;       // each layer reads the one before
   int devices_ = 1;            // of one pipeline
   std::string first_device_;
   double rates_ = 1;  // of all devices together
