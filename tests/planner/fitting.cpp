@@ -1,10 +1,7 @@
 // Is what the planner says of the step of what fits in a limit below every step of what does?
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "sim/base/errors.hpp"
 #include "tests/make.hpp"
