@@ -236,7 +236,7 @@ std::vector<PhaseTick> phase_ticks(const std::vector<PhaseTick>& round,
   return ticks;
 }
 
-const std::string& axis_words(const std::string& words, const std::string& name) {
+std::string axis_words(const std::string& words, const std::string& name) {
   return words.empty() ? name : words;
 }
 
