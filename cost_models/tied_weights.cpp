@@ -28,10 +28,11 @@ void leave_out_copy(Layer& layer) {
   layer.tied_weights = Bytes{};
 }
 
-bool on_devices_of_first(const Partition& partition, const Placement& placement,
+// The first layer behind an encoder owns the weights that others have.
+bool on_devices_of_first(const Model& model, const Partition& partition, const Placement& placement,
                          std::size_t layer) {
   return shares_devices(nth(placement.stage, partition.stage_of[layer]),
-                        nth(placement.stage, partition.stage_of.front()));
+                        nth(placement.stage, nth(partition.stage_of, model.encoder.count)));
 }
 
 }  // namespace
@@ -73,14 +74,16 @@ bool shares_devices(const StagePlace& stage, const StagePlace& owner) {
 Model held_on(Model model, const Partition& partition, const Placement& placement) {
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     Layer& layer = model.layers[l];
-    if (is_tied(layer) && on_devices_of_first(partition, placement, l)) leave_out_copy(layer);
+    if (is_tied(layer) && on_devices_of_first(model, partition, placement, l))
+      leave_out_copy(layer);
   }
   return model;
 }
 
 bool holds_copies(const Model& model, const Partition& partition, const Placement& placement) {
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    if (is_tied(model.layers[l]) && !on_devices_of_first(partition, placement, l)) return true;
+    if (is_tied(model.layers[l]) && !on_devices_of_first(model, partition, placement, l))
+      return true;
   }
   return false;
 }

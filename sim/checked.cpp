@@ -39,6 +39,15 @@ Bandwidth side_by_side(Bandwidth bandwidth, std::int64_t links) {
 }
 
 void check_product(const Degrees& degrees) {
+  const std::int64_t of_encoder = std::int64_t{std::max(degrees.encoder.pipeline, 0)} *
+                                  degrees.tensor_of_encoder() * degrees.context;
+  if (of_encoder > most_ranks || of_encoder * degrees.data > most_ranks) {
+    throw UsageError(fmt::format(
+        "--encoder-pp {} × --encoder-tp {} × --cp {} × --dp {} are more than {} devices; take "
+        "smaller degrees",
+        degrees.encoder.pipeline, degrees.tensor_of_encoder(), degrees.context, degrees.data,
+        most_ranks));
+  }
   std::int64_t product = 1;
   for (const int degree :
        {degrees.tensor, degrees.context, degrees.data, std::max(degrees.pipeline, 1)}) {

@@ -53,9 +53,18 @@ struct ShardGroup {
   friend bool operator==(const ShardGroup&, const ShardGroup&) = default;
 };
 
-/// The ranks of a run. Their product is the number of devices; but expert parallelism, and the
-/// tensor parallelism of experts, divide the tensor-, context- and data-parallel ranks of a
-/// pipeline rank once more, and do not count.
+/// The ranks of an encoder (of images, of sound) before a language model, with devices of its own:
+/// Megatron-LM's encoder_tensor_model_parallel_size and encoder_pipeline_model_parallel_size;
+/// DistTrain (arXiv 2408.04275).
+struct EncoderDegrees {
+  int pipeline = 0;  // of the pipeline's ranks, the first; 0: there is none
+  int tensor = 0;    // of each of them; 0: as many as the model
+  friend bool operator==(const EncoderDegrees&, const EncoderDegrees&) = default;
+};
+
+/// The ranks of a run. Their product is the number of devices, unless an encoder has other ones;
+/// but expert parallelism, and the tensor parallelism of experts, divide the tensor-, context- and
+/// data-parallel ranks of a pipeline rank once more, and do not count.
 struct Degrees {
   int tensor = 1;
   int context = 1;
@@ -70,9 +79,18 @@ struct Degrees {
   std::optional<ZeroEvery> zero_every;  // empty: step beside a pipeline, else microbatch
   ShardGroup shard_group{};             // of state that ZeRO divides
   Precision precision{};
+  EncoderDegrees encoder{};
 
-  /// Devices that do the work of one pipeline rank.
+  /// Devices that do the work of one pipeline rank: of the model's, where an encoder has others.
   int width() const { return tensor * context * data; }
+  int tensor_of_encoder() const { return encoder.tensor > 0 ? encoder.tensor : tensor; }
+  /// Tensor-parallel ranks of a pipeline rank.
+  int tensor_at(int rank) const { return rank < encoder.pipeline ? tensor_of_encoder() : tensor; }
+  /// Devices of that many of the first pipeline ranks.
+  int devices_of(int ranks) const {
+    const int of_encoder = ranks < encoder.pipeline ? ranks : encoder.pipeline;
+    return (of_encoder * tensor_of_encoder() + (ranks - of_encoder) * tensor) * context * data;
+  }
   int expert_tensor_ranks() const { return expert_tensor > 0 ? expert_tensor : tensor; }
   /// Whether experts are divided by another tensor degree than the rest.
   bool folded() const { return expert_tensor_ranks() != tensor; }
@@ -81,7 +99,7 @@ struct Degrees {
   /// Whether there is nothing beside the pipeline.
   bool plain() const {
     return width() == 1 && expert == 1 && !folded() && pipeline == 0 && zero == Zero::none &&
-           precision.name.empty();
+           precision.name.empty() && encoder.pipeline == 0;
   }
   friend bool operator==(const Degrees&, const Degrees&) = default;
 };

@@ -205,6 +205,13 @@ struct Sharding {
   friend bool operator==(const Sharding&, const Sharding&) = default;
 };
 
+/// Layers of an encoder that stand before the model's own, divided by a tensor degree of their own.
+struct EncoderLayers {
+  int count = 0;  // the first of the layers; 0: there is none
+  int tensor = 1;
+  friend bool operator==(const EncoderLayers&, const EncoderLayers&) = default;
+};
+
 /// Layers in topological order. `edges` empty means a chain.
 struct Model {
   std::string name;
@@ -221,6 +228,7 @@ struct Model {
   std::int64_t parameters = 0;  // of the whole, undivided model; 0: unknown
   double peak_flops = 0;        // per second, of the device that it is priced for or was measured
                                 // on, in the number format of its products; 0: unknown
+  EncoderLayers encoder{};
 
   friend bool operator==(const Model&, const Model&) = default;
 };

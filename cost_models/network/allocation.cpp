@@ -80,7 +80,9 @@ std::map<std::string, std::vector<std::vector<int>>> groups_of(const RankGrid& g
       add(std::string(name(one)), grid.groups(one, p));
     }
     if (shard_groups(degrees) == 1) continue;
-    for (int t = 0; t < degrees.tensor; ++t) add("shard-group", grid.shards_of(grid.holders(p, t)));
+    for (int t = 0; t < degrees.tensor_at(p); ++t) {
+      add("shard-group", grid.shards_of(grid.holders(p, t)));
+    }
   }
   return all;
 }

@@ -200,7 +200,8 @@ std::vector<BlockingTimes> RankedCluster::least_blocking(const Model& model,
 // receivers gather over their own links (Megatron-LM's scatter/gather optimization, Narayanan et
 // al. 2021, arXiv 2104.04473, section 4.1). With sequence parallelism it is divided already.
 bool RankedCluster::scatters_messages(const Model& model) const {
-  return grid_.degrees().tensor > 1 && !model.sharding.sequence;
+  const Degrees& degrees = grid_.degrees();
+  return std::max(degrees.tensor_at(0), degrees.tensor) > 1 && !model.sharding.sequence;
 }
 
 Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& partition,

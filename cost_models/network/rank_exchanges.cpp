@@ -129,7 +129,8 @@ CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
   const Degrees& degrees = grid_.degrees();
   const bool experts = weights == WeightKind::experts;
   Collective collective{kind, bytes, {}, Dimension::data};
-  for (int t = 0; t < (experts ? degrees.expert_tensor_ranks() : degrees.tensor); ++t) {
+  const int tensor = degrees.tensor_at(rank_of(place.replicas.front()).pipeline);
+  for (int t = 0; t < (experts ? degrees.expert_tensor_ranks() : tensor); ++t) {
     for (int e = 0; e < (experts ? degrees.expert : 1); ++e) {
       std::map<int, std::vector<int>> holders;  // by pipeline rank
       for (const int device : place.replicas) {
@@ -388,8 +389,9 @@ void RankedCluster::add_first_gathers(Costs& costs, const Model& model, const Pa
 void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& partition,
                              const Placement& placement) {
   const bool counts = counts_parameters(model);
-  const auto first = as_size(partition.stage_of.front());
-  for (std::size_t l = 1; l < model.layers.size(); ++l) {
+  const auto front = as_size(model.encoder.count);
+  const auto first = as_size(partition.stage_of[front]);
+  for (std::size_t l = front + 1; l < model.layers.size(); ++l) {
     const Layer& layer = model.layers[l];
     const auto other = as_size(partition.stage_of[l]);
     const bool tied = layer.tied_weights != Bytes{} ||

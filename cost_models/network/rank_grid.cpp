@@ -79,6 +79,45 @@ void check_degrees(const Degrees& degrees) {
   check_experts(degrees);
 }
 
+// The first degree that an encoder is not modelled with; empty: none.
+std::string degree_beside_encoder(const Degrees& degrees) {
+  if (degrees.context > 1) return fmt::format("--cp {}", degrees.context);
+  if (degrees.expert > 1) return fmt::format("--ep {}", degrees.expert);
+  return degrees.folded() ? fmt::format("--etp {}", degrees.expert_tensor) : "";
+}
+
+void check_encoder(const Degrees& degrees) {
+  const EncoderDegrees& encoder = degrees.encoder;
+  if (encoder.pipeline == 0) return;
+  if (encoder.pipeline >= degrees.pipeline) {
+    throw UsageError(fmt::format(
+        "--encoder-pp {} leaves no pipeline rank of --pp {} to the model behind the encoder; give "
+        "--pp {} or more",
+        encoder.pipeline, degrees.pipeline, encoder.pipeline + 1));
+  }
+  if (const std::string beside = degree_beside_encoder(degrees); !beside.empty()) {
+    throw UsageError(fmt::format(
+        "{} beside an encoder is not modelled: its ranks would have to be divided, too; leave it "
+        "out, or leave out --encoder",
+        beside));
+  }
+  if (degrees.order.back() != Dimension::pipeline) {
+    throw UsageError(fmt::format(
+        "--order {}: an encoder's devices come before the model's, so pp is the last of the order",
+        print_order(degrees.order)));
+  }
+}
+
+std::array<int, 5> strides(const Degrees& degrees) {
+  std::array<int, 5> strides{};
+  int stride = 1;
+  for (const Dimension dimension : degrees.order) {
+    strides[static_cast<std::size_t>(dimension)] = stride;
+    stride *= degree_of(degrees, dimension);
+  }
+  return strides;
+}
+
 // There are as many groups of experts.
 void check_shard_group(const Degrees& degrees) {
   const ShardGroup& group = degrees.shard_group;
@@ -104,19 +143,37 @@ void check_shard_group(const Degrees& degrees) {
 RankGrid::RankGrid(const Degrees& degrees) : degrees_(degrees) {
   check_degrees(degrees);
   check_shard_group(degrees);
-  int stride = 1;
-  for (const Dimension dimension : degrees.order) {
-    stride_[static_cast<std::size_t>(dimension)] = stride;
-    stride *= degree_of(degrees, dimension);
-  }
+  check_encoder(degrees);
+  stride_ = strides(degrees);
+  stride_of_encoder_ = strides(degrees_at(0));
+}
+
+Degrees RankGrid::degrees_at(int pipeline) const {
+  Degrees own = degrees_;
+  own.tensor = degrees_.tensor_at(pipeline);
+  return own;
 }
 
 int RankGrid::device(const GridPlace& place) const {
+  const int ranks_of_encoder = degrees_.encoder.pipeline;
+  const std::array<int, 5>& strides =
+      place.pipeline < ranks_of_encoder ? stride_of_encoder_ : stride_;
   const auto stride = [&](Dimension dimension) {
-    return stride_[static_cast<std::size_t>(dimension)];
+    return strides[static_cast<std::size_t>(dimension)];
   };
+  const int first = ranks_of_encoder > 0 ? degrees_.devices_of(place.pipeline)
+                                         : place.pipeline * stride(Dimension::pipeline);
   return place.tensor * stride(Dimension::tensor) + place.context * stride(Dimension::context) +
-         place.data * stride(Dimension::data) + place.pipeline * stride(Dimension::pipeline);
+         place.data * stride(Dimension::data) + first;
+}
+
+std::vector<int> RankGrid::members(int pipeline, int data) const {
+  std::vector<int> all;
+  for (int t = 0; t < degrees_.tensor_at(pipeline); ++t) {
+    const std::vector<int> part = holders(pipeline, t, data);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
 }
 
 std::vector<int> RankGrid::holders(int pipeline, int tensor, int data) const {
@@ -141,7 +198,8 @@ GridPlace RankGrid::place_among_holders(int position, int pipeline, int tensor) 
 // share one are neighbours.
 GridPlace RankGrid::place_among_experts(int position, int pipeline) const {
   if (!degrees_.folded()) {
-    return place_among_holders(position / degrees_.tensor, pipeline, position % degrees_.tensor);
+    const int tensor = degrees_.tensor_at(pipeline);
+    return place_among_holders(position / tensor, pipeline, position % tensor);
   }
   GridPlace place;
   place.pipeline = pipeline;
@@ -159,8 +217,9 @@ GridPlace RankGrid::place_among_experts(int position, int pipeline) const {
 
 std::vector<int> RankGrid::expert_holders(int pipeline, int tensor, int expert, int data) const {
   std::vector<int> found;
-  for (int at = tensor + expert * degrees_.expert_tensor_ranks(); at < degrees_.width();
-       at += degrees_.expert_width()) {
+  const Degrees own = degrees_at(pipeline);
+  for (int at = tensor + expert * own.expert_tensor_ranks(); at < own.width();
+       at += own.expert_width()) {
     const GridPlace place = place_among_experts(at, pipeline);
     if (data < 0 || data == place.data) found.push_back(device(place));
   }
@@ -182,18 +241,19 @@ std::vector<std::vector<int>> RankGrid::groups(Dimension dimension, int pipeline
   std::vector<std::vector<int>> all;
   const int first = std::max(data, 0);
   const int last = data < 0 ? degrees_.data : data + 1;
+  const int tensor = degrees_.tensor_at(pipeline);
   switch (dimension) {
     case Dimension::tensor:
       for (int d = first; d < last; ++d) {
         for (int c = 0; c < degrees_.context; ++c) {
           std::vector<int>& group = all.emplace_back();
-          for (int t = 0; t < degrees_.tensor; ++t) group.push_back(device({t, c, d, pipeline}));
+          for (int t = 0; t < tensor; ++t) group.push_back(device({t, c, d, pipeline}));
         }
       }
       break;
     case Dimension::context:
       for (int d = first; d < last; ++d) {
-        for (int t = 0; t < degrees_.tensor; ++t) {
+        for (int t = 0; t < tensor; ++t) {
           std::vector<int>& group = all.emplace_back();
           for (int c = 0; c < degrees_.context; ++c) group.push_back(device({t, c, d, pipeline}));
         }
@@ -201,12 +261,13 @@ std::vector<std::vector<int>> RankGrid::groups(Dimension dimension, int pipeline
       break;
     case Dimension::expert:
     case Dimension::expert_tensor: {
-      const int shared = degrees_.expert_tensor_ranks();
+      const Degrees own = degrees_at(pipeline);
+      const int shared = own.expert_tensor_ranks();
       const bool same_part = dimension == Dimension::expert;
       const int ranks = same_part ? degrees_.expert : shared;
       const int apart = same_part ? shared : 1;
       const int block = ranks * apart;
-      for (int at = 0; at < degrees_.width(); at += block) {
+      for (int at = 0; at < own.width(); at += block) {
         for (int first_rank = at; first_rank < at + apart; ++first_rank) {
           std::vector<int>& group = all.emplace_back();
           for (int r = 0; r < ranks; ++r) {
@@ -217,18 +278,22 @@ std::vector<std::vector<int>> RankGrid::groups(Dimension dimension, int pipeline
       break;
     }
     case Dimension::data:
-      for (int t = 0; t < degrees_.tensor; ++t) all.push_back(holders(pipeline, t, data));
+      for (int t = 0; t < tensor; ++t) all.push_back(holders(pipeline, t, data));
       break;
-    case Dimension::pipeline:
+    case Dimension::pipeline: {
+      const int most = std::max(degrees_.tensor_at(0), degrees_.tensor);
       for (int d = first; d < last; ++d) {
         for (int c = 0; c < degrees_.context; ++c) {
-          for (int t = 0; t < degrees_.tensor; ++t) {
+          for (int t = 0; t < most; ++t) {
             std::vector<int>& group = all.emplace_back();
-            for (int p = 0; p < degrees_.pipeline; ++p) group.push_back(device({t, c, d, p}));
+            for (int p = 0; p < degrees_.pipeline; ++p) {
+              group.push_back(device({t * degrees_.tensor_at(p) / most, c, d, p}));
+            }
           }
         }
       }
       break;
+    }
   }
   return all;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -78,6 +79,14 @@ Cluster first_of(Cluster cluster, const RankGrid& grid) {
   const int want = grid.devices();
   if (have < want) {
     const Degrees& degrees = grid.degrees();
+    const EncoderDegrees& encoder = degrees.encoder;
+    if (encoder.pipeline > 0) {
+      throw UsageError(fmt::format(
+          "--dp {} × (--encoder-tp {} × --encoder-pp {} + --tp {} × {} of --pp {}) are {} devices, "
+          "but \"{}\" has {}; give smaller degrees, or a cluster of {}",
+          degrees.data, degrees.tensor_of_encoder(), encoder.pipeline, degrees.tensor,
+          degrees.pipeline - encoder.pipeline, degrees.pipeline, want, cluster.name, have, want));
+    }
     throw UsageError(fmt::format(
         "--tp {} × --cp {} × --dp {} × --pp {} are {} devices, but \"{}\" has {}; give smaller "
         "degrees, or a cluster of {}",
@@ -126,7 +135,7 @@ int ranks_in_span(const RankGrid& grid, const Cluster& cluster, Routes& routes) 
   };
   std::set<int> lengths;
   for (int p = 0; p < degrees.pipeline; ++p) {
-    for (int t = 0; t < degrees.tensor; ++t) {
+    for (int t = 0; t < degrees.tensor_at(p); ++t) {
       lengths.merge(run_lengths(grid.holders(p, t), together));
     }
   }
@@ -155,24 +164,39 @@ RankRoutes::RankRoutes(Cluster cluster, const Degrees& degrees)
   grid_ = RankGrid(counted);
 }
 
-// Counterparts are at the same position.
+// Counterparts of equal ranks are at the same position.
 std::vector<int> RankRoutes::members(const PipelineRank& rank) const {
-  std::vector<int> all;
-  for (int t = 0; t < grid_.degrees().tensor; ++t) {
-    const std::vector<int> part = grid_.holders(rank.pipeline, t, rank.data);
-    all.insert(all.end(), part.begin(), part.end());
+  return grid_.members(rank.pipeline, rank.data);
+}
+
+RankRoutes::Counterparts RankRoutes::counterparts(const PipelineRank& from,
+                                                  const PipelineRank& to) const {
+  const Degrees& degrees = grid_.degrees();
+  const int of_from = degrees.tensor_at(from.pipeline);
+  const int of_to = degrees.tensor_at(to.pipeline);
+  if (of_from == of_to) return {members(from), members(to)};
+  const int pieces = std::lcm(of_from, of_to);
+  Counterparts found;
+  for (int piece = 0; piece < pieces; ++piece) {
+    const auto add = [&](std::vector<int>& all, const PipelineRank& rank, int tensor) {
+      const std::vector<int> part =
+          grid_.holders(rank.pipeline, piece * tensor / pieces, rank.data);
+      all.insert(all.end(), part.begin(), part.end());
+    };
+    add(found.senders, from, of_from);
+    add(found.receivers, to, of_to);
   }
-  return all;
+  found.load = static_cast<double>(degrees.tensor_of_encoder()) / pieces;
+  return found;
 }
 
 Route RankRoutes::between(const PipelineRank& from, const PipelineRank& to) {
-  const std::vector<int> senders = members(from);
-  const std::vector<int> receivers = members(to);
+  const auto [senders, receivers, load] = counterparts(from, to);
   std::vector<const Route*> pairs;
   for (std::size_t i = 0; i < senders.size(); ++i) {
     pairs.push_back(&routes_.between(senders[i], receivers[i]));
   }
-  return merged(pairs);
+  return merged(pairs, load);
 }
 
 std::array<Route, 2> RankRoutes::to_host(const PipelineRank& rank) {
@@ -226,6 +250,10 @@ std::vector<int> RankRoutes::first_uses(const std::vector<PipelineRank>& ranks) 
   std::vector<bool> is_used(routes_.names().size());
   std::vector<std::vector<int>> members_of;
   for (const PipelineRank& rank : ranks) members_of.push_back(members(rank));
+  std::vector<int> tensor_of;
+  for (const PipelineRank& rank : ranks) {
+    tensor_of.push_back(grid_.degrees().tensor_at(rank.pipeline));
+  }
   std::vector<int> passed_now;
   for (std::size_t from = 0; from < ranks.size(); ++from) {
     const std::vector<int>& senders = members_of[from];
@@ -233,8 +261,16 @@ std::vector<int> RankRoutes::first_uses(const std::vector<PipelineRank>& ranks) 
     for (std::size_t to = 0; to < ranks.size(); ++to) {
       if (to == from || ranks[to].data != ranks[from].data) continue;
       passed_now.clear();
-      for (std::size_t i = 0; i < senders.size(); ++i) {
-        routes_.append_resources(senders[i], members_of[to][i], passed[i], passed_now);
+      if (tensor_of[from] == tensor_of[to]) {
+        for (std::size_t i = 0; i < senders.size(); ++i) {
+          routes_.append_resources(senders[i], members_of[to][i], passed[i], passed_now);
+        }
+      } else {
+        const Counterparts pairs = counterparts(ranks[from], ranks[to]);
+        for (std::size_t i = 0; i < pairs.senders.size(); ++i) {
+          std::vector<bool> anew;
+          routes_.append_resources(pairs.senders[i], pairs.receivers[i], anew, passed_now);
+        }
       }
       // As merged() sorts them.
       std::sort(passed_now.begin(), passed_now.end());
@@ -248,14 +284,14 @@ std::vector<int> RankRoutes::first_uses(const std::vector<PipelineRank>& ranks) 
   return used;
 }
 
-Route RankRoutes::merged(const std::vector<const Route*>& routes) const {
+Route RankRoutes::merged(const std::vector<const Route*>& routes, double each) const {
   Route all;
   std::map<int, double> load;
   for (const Route* const route : routes) {
     all.latency = std::max(all.latency, route->latency);
     all.tier = std::max(all.tier, route->tier);
     for (std::size_t i = 0; i < route->resources.size(); ++i) {
-      load[route->resources[i]] += route->load.empty() ? 1 : route->load[i];
+      load[route->resources[i]] += each * (route->load.empty() ? 1 : route->load[i]);
     }
   }
   for (const auto& [resource, bytes] : load) {

@@ -45,12 +45,14 @@ class ResourceNumbers {
 };
 
 /// The devices of a run, and the routes between their ranks. The devices of a rank send together,
-/// each to its counterpart.
+/// each to its counterpart. Where an encoder's rank and the model's have unlike tensor degrees a
+/// and b, the tensor is cut into lcm(a, b) equal pieces, each of which travels once, from the rank
+/// that has it to the one that reads it (DistTrain's brokers, arXiv 2408.04275; assumed).
 class RankRoutes {
  public:
-  /// Takes the first width × pipeline devices. The shard group of grid() is a number of ranks: one
-  /// that is a machine, or what NVLink joins, is counted. Throws UsageError where the cluster has
-  /// fewer devices, or where shard groups would not be equal.
+  /// Takes the first devices, as many as the grid has. The shard group of grid() is a number of
+  /// ranks: one that is a machine, or what NVLink joins, is counted. Throws UsageError where the
+  /// cluster has fewer devices, or where shard groups would not be equal.
   RankRoutes(Cluster cluster, const Degrees& degrees);
   RankRoutes(const RankRoutes&) = delete;
   RankRoutes& operator=(const RankRoutes&) = delete;
@@ -81,8 +83,16 @@ class RankRoutes {
   std::vector<int> first_uses(const std::vector<PipelineRank>& ranks);
 
  private:
+  // Devices that send to each other, and the bytes on their way for one that a rank sends or, of an
+  // encoder and the model, that the encoder's has.
+  struct Counterparts {
+    std::vector<int> senders;
+    std::vector<int> receivers;
+    double load = 1;
+  };
+  Counterparts counterparts(const PipelineRank& from, const PipelineRank& to) const;
   std::vector<int> members(const PipelineRank& rank) const;
-  Route merged(const std::vector<const Route*>& routes) const;
+  Route merged(const std::vector<const Route*>& routes, double each = 1) const;
 
   Cluster cluster_;
   RankGrid grid_;

@@ -88,7 +88,7 @@ bool RankedCluster::replicas_differ() {
   if (degrees.data == 1) return false;
   for (int p = 0; p < degrees.pipeline; ++p) {
     for (int c = 0; c < degrees.context; ++c) {
-      for (int t = 0; t < degrees.tensor; ++t) {
+      for (int t = 0; t < degrees.tensor_at(p); ++t) {
         const Device& first = nth(cluster_.devices, grid_.device({t, c, 0, p}));
         for (int d = 1; d < degrees.data; ++d) {
           const Device& other = nth(cluster_.devices, grid_.device({t, c, d, p}));
@@ -166,7 +166,8 @@ void RankedCluster::make_ranks() {
   ranks_.source = cluster_.source;
   ranks_.kinds = cluster_.kinds;
   ranks_.pair_overlap = cluster_.pair_overlap;
-  if (degrees.width() == 1) ranks_.interference = cluster_.interference;
+  const bool each_is_one = grid_.devices() == degrees.pipeline;
+  if (each_is_one) ranks_.interference = cluster_.interference;
   ranks_.handover = cluster_.handover;
   ranks_.overlap_slowdown = cluster_.overlap_slowdown;
   ranks_.message_slowdown = cluster_.message_slowdown;
@@ -178,31 +179,29 @@ void RankedCluster::make_ranks() {
   for (int d = 0; d < replicas_; ++d) {
     for (int p = 0; p < degrees.pipeline; ++p) {
       Device rank = nth(cluster_.devices, device_at(p, d));
-      if (degrees.width() > 1) {
+      if (!each_is_one) {
         rank.name = replicas_ == 1 ? fmt::format("pp{}", p) : fmt::format("dp{}.pp{}", d, p);
       }
       std::optional<Bytes> host_memory;  // of a device: an equal share of its host's
       bool hosted = false;
-      for (int t = 0; t < degrees.tensor; ++t) {
-        for (const int member : grid_.holders(p, t, replicas_ == 1 ? -1 : d)) {
-          const Device& device = nth(cluster_.devices, member);
-          const Rates slowest = rates_of(rank);
-          const Rates rates = rates_of(device);
-          rank.rate = std::min(slowest.matrix, rates.matrix);
-          rank.memory_rate = std::min(slowest.memory, rates.memory);
-          rank.op_overhead = std::max(rank.op_overhead, device.op_overhead);
-          if (!device.memory) rank.memory.reset();
-          if (rank.memory && *usable_memory(device) < *usable_memory(rank)) {
-            rank.memory = device.memory;
-            rank.reserve = device.reserve;
-          }
-          if (device.host < 0) continue;
-          hosted = true;
-          const std::optional<Bytes>& memory = nth(cluster_.hosts, device.host).memory;
-          if (!memory) continue;
-          const Bytes share{memory->count / nth(on_host, device.host)};
-          host_memory = host_memory ? std::min(*host_memory, share) : share;
+      for (const int member : grid_.members(p, replicas_ == 1 ? -1 : d)) {
+        const Device& device = nth(cluster_.devices, member);
+        const Rates slowest = rates_of(rank);
+        const Rates rates = rates_of(device);
+        rank.rate = std::min(slowest.matrix, rates.matrix);
+        rank.memory_rate = std::min(slowest.memory, rates.memory);
+        rank.op_overhead = std::max(rank.op_overhead, device.op_overhead);
+        if (!device.memory) rank.memory.reset();
+        if (rank.memory && *usable_memory(device) < *usable_memory(rank)) {
+          rank.memory = device.memory;
+          rank.reserve = device.reserve;
         }
+        if (device.host < 0) continue;
+        hosted = true;
+        const std::optional<Bytes>& memory = nth(cluster_.hosts, device.host).memory;
+        if (!memory) continue;
+        const Bytes share{memory->count / nth(on_host, device.host)};
+        host_memory = host_memory ? std::min(*host_memory, share) : share;
       }
       rank.host = -1;
       if (hosted) {
@@ -237,21 +236,23 @@ void RankedCluster::make_network() {
     for (Route& route : *routes) numbers_.renumber(route);
   }
   // Networks may outlive this object.
-  const auto found = [&](int senders) {
+  const auto found = [&](bool scattered) {
     return std::make_shared<FoundRoutes>(
-        [shared = shared_, ranks, numbers = numbers_, senders](int from, int to) mutable {
+        [shared = shared_, ranks, numbers = numbers_, scattered](int from, int to) mutable {
           const PipelineRank here = nth(ranks, from);
           const PipelineRank there = nth(ranks, to);
           if (from == to || here.data != there.data) return Route{};
           const std::lock_guard lock(shared->access());
           Route route = shared->between(here, there);
-          if (senders > 1) divide(route, senders);
+          const int senders =
+              shared->grid().degrees().tensor_at(std::min(here.pipeline, there.pipeline));
+          if (scattered && senders > 1) divide(route, senders);
           numbers.renumber(route);
           return route;
         });
   };
-  network_.found = found(1);
-  scattered_ = found(grid_.degrees().tensor);
+  network_.found = found(false);
+  scattered_ = found(true);
 }
 
 }  // namespace stageline

@@ -55,7 +55,7 @@ struct StageUnit {
 /// `pipeline` of replica `data`.
 class RankedCluster {
  public:
-  /// Takes the first width × pipeline devices. `algorithms` of collectives are as
+  /// Takes the first devices, as many as RankGrid has. `algorithms` of collectives are as
   /// parse_algorithms() takes them. `buckets` is the rule by which gradients are reduced while the
   /// backward runs (cost_models/buckets.hpp). With `all`, all replicas are simulated, alike or not.
   /// Throws UsageError where the cluster has fewer devices, or where two that communicate are not

@@ -44,6 +44,58 @@ TEST_CASE("data-parallel groups include the context-parallel ranks, which hold t
   CHECK(grid.groups(Dimension::data, 0, 1) == Groups{{4, 6}, {5, 7}});
 }
 
+TEST_CASE(
+    "an encoder's devices come before the model's, as many a rank as its tensor degree makes") {
+  Degrees degrees = degrees_of(2, 1, 2, 3);
+  degrees.encoder = {2, 1};
+  const RankGrid grid(degrees);
+  CHECK(grid.devices() == 8);
+  CHECK(grid.members(0) == std::vector{0, 1});
+  CHECK(grid.members(1) == std::vector{2, 3});
+  CHECK(grid.members(2) == std::vector{4, 6, 5, 7});
+  CHECK(grid.members(2, 1) == std::vector{6, 7});
+  CHECK(grid.groups(Dimension::tensor, 0) == Groups{{0}, {1}});
+  CHECK(grid.groups(Dimension::tensor, 2) == Groups{{4, 5}, {6, 7}});
+  CHECK(grid.groups(Dimension::data, 1) == Groups{{2, 3}});
+  CHECK(grid.groups(Dimension::data, 2) == Groups{{4, 6}, {5, 7}});
+  CHECK(grid.groups(Dimension::pipeline, 0) == Groups{{0, 2, 4}, {0, 2, 5}, {1, 3, 6}, {1, 3, 7}});
+  CHECK(grid.groups(Dimension::expert, 0) == Groups{{0}, {1}});
+  degrees.order = parse_order("dp-tp-cp-pp");
+  CHECK(RankGrid(degrees).members(0) == std::vector{0, 1});
+  CHECK(RankGrid(degrees).groups(Dimension::tensor, 2) == Groups{{4, 6}, {5, 7}});
+  degrees.encoder.tensor = 4;
+  CHECK(RankGrid(degrees).groups(Dimension::tensor, 1) == Groups{{8, 10, 12, 14}, {9, 11, 13, 15}});
+  CHECK(RankGrid(degrees).groups(Dimension::tensor, 2) == Groups{{16, 18}, {17, 19}});
+}
+
+TEST_CASE("an encoder without the model's own degrees changes no device") {
+  for (const int tensor : {1, 2, 4}) {
+    const Degrees plain = degrees_of(tensor, 1, 2, 4);
+    Degrees degrees = plain;
+    degrees.encoder = {2, tensor};
+    for (const Dimension dimension : all_dimensions) {
+      CHECK(RankGrid(degrees).groups(dimension, 1) == RankGrid(plain).groups(dimension, 1));
+      CHECK(RankGrid(degrees).groups(dimension, 3) == RankGrid(plain).groups(dimension, 3));
+    }
+  }
+}
+
+TEST_CASE("an encoder leaves the model a rank, and stands beside tp and dp alone") {
+  Degrees degrees = degrees_of(2, 1, 2, 2);
+  degrees.encoder = {2, 1};
+  CHECK_THROWS_AS(RankGrid{degrees}, UsageError);
+  degrees.encoder.pipeline = 1;
+  CHECK_NOTHROW(RankGrid{degrees});
+  degrees.order = parse_order("tp-cp-pp-dp");
+  CHECK_THROWS_AS(RankGrid{degrees}, UsageError);
+  degrees.order = Degrees{}.order;
+  degrees.expert = 2;
+  CHECK_THROWS_AS(RankGrid{degrees}, UsageError);
+  degrees = degrees_of(2, 2, 1, 2);
+  degrees.encoder = {1, 1};
+  CHECK_THROWS_AS(RankGrid{degrees}, UsageError);
+}
+
 TEST_CASE("shard groups are neighbours among the ranks that hold the same weights") {
   Degrees degrees = degrees_of(2, 1, 8, 1);
   degrees.zero = Zero::optimizer;

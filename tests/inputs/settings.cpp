@@ -25,6 +25,7 @@ namespace {
 // A value that each setting takes and that is not its default.
 std::string other_value(const SettingRow& row) {
   if (row.key == "trace") return "uniform:layers=9";
+  if (row.key == "encoder") return "uniform:layers=9";
   if (row.key == "cluster") return "h100x8";
   if (row.key == "link" || row.key == "host_link") return "3GB/s,7us";
   if (row.key == "collectives") return "ring";
@@ -87,7 +88,8 @@ SettingRequest by_word(const SettingRow& row, const std::string& value) {
 // As text, of what the table sets.
 std::string text_of(const SettingRequest& request) {
   std::string text = request.trace + "|" + request.cluster.cluster + "|" + request.partition + "|" +
-                     request.collectives + "|" + request.buckets + "|" + request.calibration + "|";
+                     request.encoder + "|" + request.collectives + "|" + request.buckets + "|" +
+                     request.calibration + "|";
   const auto add = [&](auto value) { text += std::to_string(value) + "|"; };
   const auto add_link = [&](const std::optional<LinkSpec>& link) {
     add(link ? link->latency.count() : -1);
@@ -107,8 +109,9 @@ std::string text_of(const SettingRequest& request) {
   add(request.weights ? static_cast<int>(*request.weights) : -1);
   add(request.messages ? static_cast<int>(*request.messages) : -1);
   const Degrees& degrees = request.degrees;
-  for (const int degree : {degrees.tensor, degrees.context, degrees.expert, degrees.data,
-                           degrees.pipeline, degrees.expert_tensor}) {
+  for (const int degree :
+       {degrees.tensor, degrees.context, degrees.expert, degrees.data, degrees.pipeline,
+        degrees.expert_tensor, degrees.encoder.pipeline, degrees.encoder.tensor}) {
     add(degree);
   }
   for (const Dimension one : degrees.order) add(static_cast<int>(one));

@@ -87,6 +87,8 @@ BYTES = ["uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms,output=1MB
 GPT = ["model:gpt2@h100,seq=256"]
 MIXTRAL = ["model:transformer@h100,layers=4,hidden=512,heads=8,seq=256,experts=4,topk=2"]
 WIDE = GPT + ["--cluster", "h100x8*2", "--devices", "16", "--tp", "2", "--dp", "4", "--pp", "2"]
+BEHIND = GPT + ["--cluster", "h100x8", "--encoder",
+                "model:transformer@h100,layers=4,hidden=512,heads=8,seq=256,vocab=1024"]
 RACKS = ["model:gpt2@gb200,seq=256", "--cluster", "gb200x72*2", "--devices", "128", "--tp", "2", "--dp", "8", "--pp", "8"]
 UNEQUAL = file_of("unequal.json", json.dumps({
     "format": "stageline-cluster 1", "name": "unequal",
@@ -137,6 +139,9 @@ SETTINGS = {
     "--etp": ("1", MIXTRAL + ["--cluster", "h100x8", "--tp", "2", "--dp", "2", "--ep", "2", "--sequence-parallel"]),
     "--dp": ("2", GPT + ["--cluster", "h100x8"]),
     "--pp": ("2", GPT + ["--cluster", "h100x8", "--devices", "2"]),
+    "--encoder": ("model:resnet50@h100,batch=4", GPT + ["--cluster", "h100x8", "--devices", "4"]),
+    "--encoder-pp": ("2", BEHIND + ["--devices", "6"]),
+    "--encoder-tp": ("2", BEHIND + ["--devices", "6"]),
     "--zero": ("1", WIDE),
     "--zero-every": ("microbatch", WIDE + ["--zero", "3"]),
     "--shard-group": ("2", WIDE + ["--zero", "3"]),

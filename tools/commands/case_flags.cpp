@@ -101,6 +101,7 @@ void add_cluster_flags(Flags command, CommonFlags& flags) {
 
 void add_degree_flags(Flags command, CommonFlags& flags) {
   add_settings(command, flags, {"tp", "cp", "ep", "etp", "dp", "pp", "zero", "sequence_parallel"});
+  add_settings(command, flags, {"encoder", "encoder_pp", "encoder_tp"});
   add_layout_flags(command, flags);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/base/errors.hpp"
@@ -10,7 +11,37 @@
 
 namespace stageline {
 
+namespace {
+
+// The model's pipeline ranks are what the encoder's leave.
+void complete_behind_encoder(Degrees& degrees, int devices) {
+  const int of_encoder = degrees.devices_of(degrees.encoder.pipeline);
+  const int left = devices - of_encoder;
+  if (left > 0 && left % degrees.width() == 0) {
+    degrees.pipeline = degrees.encoder.pipeline + left / degrees.width();
+    return;
+  }
+  throw UsageError(fmt::format(
+      "the encoder takes {} of the {} devices, and --tp {} × --dp {} = {} does not divide the other "
+      "{}; change a degree, or give --devices {}",
+      of_encoder, devices, degrees.tensor, degrees.data, degrees.width(), std::max(left, 0),
+      of_encoder + std::max(left / degrees.width(), 1) * degrees.width()));
+}
+
+}  // namespace
+
 Degrees completed(Degrees degrees, int devices) {
+  if (degrees.encoder.pipeline > 0 && degrees.pipeline == 0) {
+    complete_behind_encoder(degrees, devices);
+    return degrees;
+  }
+  if (degrees.encoder.pipeline > 0) {
+    const int all = degrees.devices_of(degrees.pipeline);
+    if (all == devices) return degrees;
+    throw UsageError(
+        fmt::format("{} are {} devices, not {}; change a degree, or leave out --devices or --pp",
+                    device_product(degrees), all, devices));
+  }
   const int width = degrees.width();
   const std::string product =
       fmt::format("--tp {} × --cp {} × --dp {}", degrees.tensor, degrees.context, degrees.data);
@@ -30,6 +61,17 @@ Degrees completed(Degrees degrees, int devices) {
   return degrees;
 }
 
+std::string device_product(const Degrees& degrees) {
+  const EncoderDegrees& encoder = degrees.encoder;
+  if (encoder.pipeline == 0) {
+    return fmt::format("--tp {} × --cp {} × --dp {} × --pp {}", degrees.tensor, degrees.context,
+                       degrees.data, degrees.pipeline);
+  }
+  return fmt::format("--dp {} × (--encoder-tp {} × --encoder-pp {} + --tp {} × {} of --pp {})",
+                     degrees.data, degrees.tensor_of_encoder(), encoder.pipeline, degrees.tensor,
+                     degrees.pipeline - encoder.pipeline, degrees.pipeline);
+}
+
 std::string print(const Degrees& degrees) {
   const std::pair<const char*, int> all[] = {{"tp", degrees.tensor},
                                              {"cp", degrees.context},
@@ -42,6 +84,10 @@ std::string print(const Degrees& degrees) {
     text += fmt::format("{}{} {}", text.empty() ? "" : " × ", dimension, degree);
   }
   if (degrees.folded()) text += fmt::format(" (etp {})", degrees.expert_tensor);
+  if (const EncoderDegrees& encoder = degrees.encoder; encoder.pipeline > 0) {
+    text += fmt::format(", of which the encoder has {} of tp {}", encoder.pipeline,
+                        degrees.tensor_of_encoder());
+  }
   return text;
 }
 

@@ -12,7 +12,11 @@ namespace stageline {
 /// numbers, where the degrees do not multiply to them.
 Degrees completed(Degrees degrees, int devices);
 
-/// "tp 8 × dp 4 × pp 2", without the degrees that are 1.
+/// "--tp 8 × --cp 1 × --dp 4 × --pp 2", where there is an encoder "--dp 4 × (--encoder-tp 1 ×
+/// --encoder-pp 1 + --tp 8 × 1 of --pp 2)".
+std::string device_product(const Degrees& degrees);
+
+/// "tp 8 × dp 4 × pp 2", without the degrees that are 1, and behind them an encoder's.
 std::string print(const Degrees& degrees);
 
 /// "ZeRO 3", "ZeRO 3 in groups of 8", beside a pipeline also "ZeRO 3 in every micro-batch"; empty

@@ -26,6 +26,7 @@
 #include "sim/checked.hpp"
 #include "tools/inputs/case_slices.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/inputs/encoder.hpp"
 #include "tools/inputs/given_programs.hpp"
 #include "tools/inputs/lengths.hpp"
 #include "tools/inputs/priced_slices.hpp"
@@ -188,9 +189,8 @@ void check_all_used(const ClusterChoice& choice, const Degrees& degrees, int dev
   const int have = static_cast<int>(cluster.devices.size());
   if (devices >= have || has_share_of_all(choice, degrees, devices)) return;
   throw UsageError(fmt::format(
-      "--tp {} × --cp {} × --dp {} × --pp {} are {} devices, and \"{}\" has {}: {} would be left out; change a degree, or give --devices {}",
-      degrees.tensor, degrees.context, degrees.data, degrees.pipeline, devices, cluster.name, have,
-      have - devices, devices));
+      "{} are {} devices, and \"{}\" has {}: {} would be left out; change a degree, or give --devices {}",
+      device_product(degrees), devices, cluster.name, have, have - devices, devices));
 }
 
 // With degrees and no --devices, --pp or a program says how many there are; else all devices of the
@@ -203,9 +203,9 @@ void count_by_degrees(const SettingRequest& request, Setting& setting) {
   if (given > 0) {
     degrees.pipeline = given;
     check_product(degrees);
-    setting.device_counts = {degrees.width() * given};
+    setting.device_counts = {degrees.devices_of(given)};
   } else if (degrees.pipeline > 0) {
-    const int devices = degrees.width() * degrees.pipeline;
+    const int devices = degrees.devices_of(degrees.pipeline);
     if (request.whole_cluster && !request.cluster.cluster.empty()) {
       check_all_used(setting.cluster, degrees, devices);
     }
@@ -237,8 +237,8 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
   const SettingRequest usual;
   const Degrees& degrees = request.degrees;
   const bool replicated = degrees.data > 1;
-  const bool divided =
-      degrees.tensor > 1 || degrees.context > 1 || degrees.expert > 1 || degrees.folded();
+  const bool divided = std::max(degrees.tensor_at(0), degrees.tensor) > 1 || degrees.context > 1 ||
+                       degrees.expert > 1 || degrees.folded();
   const bool ranks = replicated || divided;
   const bool reduced = ranks || degrees.pipeline > 0;  // tied weights are, then
   const bool sharing = replicated || degrees.context > 1 || degrees.folded();
@@ -259,7 +259,8 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
       {degrees.zero_every.has_value(), "--zero-every", degrees.zero >= Zero::gradients,
        "--zero 2 or 3"},
       {request.all_pipelines, "--all-pipelines", replicated, "--dp"},
-      {request.sequence_parallel, "--sequence-parallel", degrees.tensor > 1, "--tp"},
+      {request.sequence_parallel, "--sequence-parallel",
+       std::max(degrees.tensor_at(0), degrees.tensor) > 1, "--tp"},
       {request.offloading.ahead != usual.offloading.ahead, "--prefetch",
        request.offloading.of_stages(), "--offload"},
       {request.cluster.placement != usual.cluster.placement, "--placement",
@@ -354,6 +355,11 @@ TraceRequest trace_request(const SettingRequest& request, const Setting& setting
 // The trace, cut where the request has a layout.
 Model opened_model(const SettingRequest& request, const TraceRequest& trace) {
   const auto open = [&] { return open_trace(trace); };
+  if (!request.encoder.empty()) {
+    Model model = open();
+    check_sharding(model, request.degrees);
+    return behind_opened_encoder(request, trace, std::move(model));
+  }
   Model model = request.groups ? request.groups->model(trace.batch, trace.sharding, open) : open();
   return request.partitions.empty() ? cut_by_layout(std::move(model), request.partition)
                                     : std::move(model);
@@ -435,6 +441,11 @@ void spread_ends(int devices, Case& asked) {
   const VocabularyBarriers barriers =
       asked.program ? VocabularyBarriers::whole : vocabulary_barriers(asked.spec.knobs);
   if (barriers == VocabularyBarriers::whole) return;
+  if (asked.encoder_stages > 0) {
+    asked.shares_refused =
+        "a vocabulary over the ranks of a model behind an encoder is not modelled";
+    return;
+  }
   const bool loss = barriers == VocabularyBarriers::two;
   try {
     asked.model = spread_vocabulary(asked.model, devices, loss);
@@ -481,6 +492,7 @@ void add_note_on_no_degrees(const SettingRequest& request, Setting& setting) {
 Setting opened(const SettingRequest& request, const Setting* alike, const Model* model) {
   check_pair_overlap(request.cluster.pair_overlap);
   check_product(request.degrees);
+  check_beside_encoder(request);
   Setting setting;
   check_collectives(request);
   ClusterRequest cluster = request.cluster;
@@ -492,7 +504,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   add_notes_on_no_effect(request, setting);
   const TraceRequest trace = trace_request(request, setting);
   setting.model = model != nullptr ? *model : opened_model(request, trace);
-  setting.slices = slices_of(request, trace);
+  if (request.encoder.empty()) setting.slices = slices_of(request, trace);
   setting.lengths = lengths_of_model(trace);
   calibrate_links(request, trace.calibration ? &*trace.calibration : nullptr, setting);
   std::string no_effect = no_effect_on_kernels(trace, setting.model);
@@ -561,7 +573,12 @@ Case make_case(const SettingRequest& request, const Setting& setting, const Sche
       request.microbatches > 0 ? request.microbatches : given_microbatches(request.schedules);
   if (asked.microbatches == 0) asked.microbatches = 4 * devices;
   asked.steps = request.steps;
-  price_slices(request, setting, asked);
+  if (request.encoder.empty()) {
+    price_slices(request, setting, asked);
+  } else {
+    asked.slices_refused = "slices behind an encoder are not priced";
+    asked.encoder_stages = request.degrees.encoder.pipeline;
+  }
   take_lengths(request, setting, asked);
   leave_to_program(asked);
   spread_ends(devices, asked);

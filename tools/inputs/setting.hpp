@@ -30,6 +30,7 @@ struct SettingRequest {
   int microbatch_size = 0;     // samples; 0: as in the trace
   std::string lengths{};       // of sequences, as lengths_of() takes them; empty: alike
   int profile_batch = 0;       // samples in a minibatch of a PipeDream profile
+  std::string encoder{};       // before the model, as open_trace() takes it; empty: none
   ClusterRequest cluster;      // `priced_for` is ignored: the trace says it
   std::vector<int> devices;    // one count, or a sweep; empty: all of the cluster, or 4
   bool whole_cluster = false;  // refuse degrees that leave devices of a named cluster out

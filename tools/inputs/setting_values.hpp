@@ -21,6 +21,17 @@ void set_degree(Value value, Asked asked) {
   asked.degrees.*degree = value.count();
 }
 
+template <int EncoderDegrees::*degree>
+void set_encoder_degree(Value value, Asked asked) {
+  asked.degrees.encoder.*degree = value.count();
+}
+
+// On one pipeline rank, unless another setting says how many.
+inline void set_encoder(Value value, Asked asked) {
+  asked.encoder = value.text();
+  if (asked.degrees.encoder.pipeline == 0) asked.degrees.encoder.pipeline = 1;
+}
+
 template <std::optional<Bytes> ClusterRequest::*member>
 void set_bytes(Value value, Asked asked) {
   asked.cluster.*member = parse_bytes(value.text());
@@ -61,6 +72,11 @@ inline std::string printed_unless(int value, int usual) {
 template <int Degrees::*degree>
 std::string print_degree(Given given) {
   return printed_unless(given.degrees.*degree, Degrees{}.*degree);
+}
+
+inline std::string print_encoder_ranks(Given given) {
+  return given.degrees.encoder.pipeline > 1 ? fmt::format("{}", given.degrees.encoder.pipeline)
+                                            : "";
 }
 
 template <int SettingRequest::*member>

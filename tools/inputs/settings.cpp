@@ -167,6 +167,15 @@ constexpr std::array rows{
             "tokens of the sequences of each micro-batch of a step: 2048,4096,512, a file of such numbers, or "
             "lognormal(MEAN,SIGMA) to draw them; default: all as long as the trace says",
         .set = set_text<&SettingRequest::lengths>},
+    SettingRow{
+        .key = "encoder",
+        .group = Group::model,
+        .form = Form::file,
+        .opens = Opens::trace,
+        .help =
+            "a trace, as TRACE, of an encoder without its head, whose batch stands before every micro-batch "
+            "on pipeline ranks of its own",
+        .set = set_encoder},
     SettingRow{.key = "profile_batch",
                .group = Group::model,
                .form = Form::count,
@@ -243,6 +252,25 @@ constexpr std::array rows{
     degree_row<&Degrees::data>("dp", "data-parallel replicas of the pipeline"),
     degree_row<&Degrees::pipeline>(
         "pp", "pipeline ranks; default: the number of devices over the other degrees"),
+    SettingRow{.key = "encoder_pp",
+               .group = Group::parallelism,
+               .form = Form::count,
+               .opens = Opens::trace,
+               .of = Of::ranks,
+               .help = "pipeline ranks of --pp that are the encoder's; default: 1",
+               .most = most_ranks_set,
+               .set = set_encoder_degree<&EncoderDegrees::pipeline>,
+               .print = print_encoder_ranks},
+    SettingRow{
+        .key = "encoder_tp",
+        .group = Group::parallelism,
+        .form = Form::count,
+        .opens = Opens::trace,
+        .of = Of::ranks,
+        .help = "tensor-parallel ranks that share each of the encoder's layers; default: as --tp",
+        .most = most_ranks_set,
+        .set = set_encoder_degree<&EncoderDegrees::tensor>,
+        .print = [](Given given) { return printed_unless(given.degrees.encoder.tensor, 0); }},
     SettingRow{
         .key = "order",
         .group = Group::parallelism,

@@ -67,6 +67,7 @@ class FactWriter {
     if (setting_.offloading.all || !setting_.offloading.stages.empty()) {
       refuse("stashes that are offloaded by stage", "search with --offload none");
     }
+    if (degrees_.encoder.pipeline > 0) refuse("an encoder on ranks of its own");
     if (degrees_.order != Degrees{}.order) refuse("an order of ranks other than tp-cp-ep-dp-pp");
     if (deepspeed()) check_deepspeed();
     if (titan() && degrees_.tensor > 1 && !setting_.sequence_parallel) {

@@ -79,6 +79,7 @@ struct Case {
   std::vector<std::uint16_t> kind_of{};
   /// How many times what `model` says micro-batch n of a pipeline's step takes; empty: once.
   std::vector<double> factors{};
+  int encoder_stages = 0;  // of each pipeline, the first, on as many devices: Model::encoder's
   std::string slices_refused{};  // why there can be no such slices; lay_out() throws it
   std::string shares_refused{};  // why there can be no shares of a vocabulary, likewise
 

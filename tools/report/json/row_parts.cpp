@@ -92,6 +92,10 @@ void put_degrees(Json& json, const Case& asked) {
               {"order", print_order(degrees.order)},
               {"pipelines_simulated", ranked.replicas()}};
   if (degrees.folded()) object["etp"] = degrees.expert_tensor;
+  if (degrees.encoder.pipeline > 0) {
+    object["encoder_pp"] = degrees.encoder.pipeline;
+    object["encoder_tp"] = degrees.tensor_of_encoder();
+  }
   put_zero(object, degrees);
   json["degrees"] = std::move(object);
 }

@@ -89,6 +89,7 @@ std::string_view words_in(const std::array<TraitWords, N>& table, const std::str
 }  // namespace
 
 std::optional<RunClass> run_class(const Model& model, const RankedCluster* ranked) {
+  if (model.encoder.count > 0) return std::nullopt;
   const std::optional<PricedLanguage> priced = priced_language(model);
   if (!priced) return std::nullopt;
   return RunClass{priced->software.empty() ? "unknown" : "known",

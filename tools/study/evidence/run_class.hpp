@@ -33,7 +33,8 @@ inline constexpr const char* any_word = "*";
 
 /// The class of a run, all traits stated. `ranked`: null without degrees. Empty for a trace that is
 /// no language model of ours: given times, whose composition is exact arithmetic, measured ones,
-/// and models priced by a roofline, which is a bound.
+/// and models priced by a roofline, which is a bound; and for one behind an encoder, of which none
+/// was published.
 std::optional<RunClass> run_class(const Model& model, const RankedCluster* ranked);
 
 /// With the first `stated` traits alone.

@@ -33,11 +33,7 @@ std::vector<std::vector<int>> members(const Case& asked) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const int number = static_cast<int>(rank);
     const int data = asked.ranked->replicas() == 1 ? -1 : number / pipelines;
-    for (int t = 0; t < grid.degrees().tensor; ++t) {
-      for (const int device : grid.holders(number % pipelines, t, data)) {
-        all[rank].push_back(device);
-      }
-    }
+    all[rank] = grid.members(number % pipelines, data);
   }
   return all;
 }

@@ -15,16 +15,24 @@ constexpr double hours_a_day = 24;
 
 // The ranks that share each layer of one micro-batch. Expert-parallel ranks have micro-batches of
 // their own.
-double ranks_of_a_layer(const Model& model) {
-  return static_cast<double>(model.sharding.tensor) * model.sharding.context;
+double ranks_of_a_layer(const Model& model, std::size_t layer) {
+  const bool in_encoder = layer < as_size(model.encoder.count);
+  return static_cast<double>(in_encoder ? model.encoder.tensor : model.sharding.tensor) *
+         model.sharding.context;
 }
 
+// 0: unknown, as where an encoder's are.
 double flops_of_a_microbatch(const Model& model) {
+  double of_encoder = 0;
   double flops = 0;
-  for (const Layer& layer : model.layers) {
-    flops += static_cast<double>(layer.forward_flops) + static_cast<double>(layer.backward_flops);
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const Layer& layer = model.layers[l];
+    (l < as_size(model.encoder.count) ? of_encoder : flops) +=
+        static_cast<double>(layer.forward_flops) + static_cast<double>(layer.backward_flops);
   }
-  return flops * ranks_of_a_layer(model);
+  flops *= ranks_of_a_layer(model, as_size(model.encoder.count));
+  if (model.encoder.count == 0) return flops;
+  return of_encoder == 0 ? 0 : flops + of_encoder * ranks_of_a_layer(model, 0);
 }
 
 // One R of each stage, a whole micro-batch.
@@ -34,10 +42,12 @@ std::vector<double> repeated_flops(const Case& asked, const Outcome& outcome) {
   const std::vector<StageRecomputation> rebuilt = by_stage(asked.recomputation, asked.model, cut);
   std::vector<double> flops(as_size(cut.stages));
   std::vector<int> layers(flops.size());  // so far
+  std::vector<double> ranks(flops.size());
   for (std::size_t l = 0; l < asked.model.layers.size(); ++l) {
     const Layer& layer = asked.model.layers[l];
     const int stage = cut.stage_of[l];
     const int place = nth(layers, stage)++;
+    nth(ranks, stage) = ranks_of_a_layer(asked.model, l);
     const StageRecomputation how = rebuilt.empty() ? StageRecomputation{} : nth(rebuilt, stage);
     if (!is_rebuilt(how, place)) continue;
     if (!repeats_forward(how, place)) {
@@ -46,7 +56,7 @@ std::vector<double> repeated_flops(const Case& asked, const Outcome& outcome) {
       nth(flops, stage) += static_cast<double>(layer.forward_flops);
     }
   }
-  for (double& one : flops) one *= ranks_of_a_layer(asked.model);
+  for (std::size_t s = 0; s < flops.size(); ++s) flops[s] *= ranks[s];
   return flops;
 }
 

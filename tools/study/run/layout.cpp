@@ -21,6 +21,7 @@
 #include "sim/rates.hpp"
 #include "sim/sums.hpp"
 #include "sim/varied_costs.hpp"
+#include "tools/study/run/encoder_cut.hpp"
 #include "tools/study/run/given_program.hpp"
 #include "tools/study/run/overflow_guard.hpp"
 #include "tools/study/run/steps.hpp"
@@ -373,7 +374,9 @@ Layout lay_out_one(const Case& asked) {
     if (placed != devices) request.replicas.clear();
     for (const StagePlace& place : layout.placement.stage) request.apart.push_back(place.apart());
     request.placed = replicas_of(layout.placement);
-    layout.plan = partition(asked.partition, request);
+    check_encoder_places(asked, schedule_of(asked), layout.placement, devices);
+    layout.plan = asked.encoder_stages > 0 ? cut_behind_encoder(asked, request)
+                                           : partition(asked.partition, request);
     return layout;
   }
   if (asked.weights == WeightRule::flush &&
@@ -382,7 +385,10 @@ Layout lay_out_one(const Case& asked) {
         "{} does not wait between steps, so its weights cannot be flush; take stash or latest",
         asked.spec.scheduler->name));
   }
-  if (asked.spec.scheduler->assign != nullptr) return assigned(asked);
+  if (asked.spec.scheduler->assign != nullptr) {
+    check_encoder_places(asked, schedule_of(asked), {}, devices);
+    return assigned(asked);
+  }
   layout.knobs = asked.spec.knobs;
   const Scheduler& scheduler = *asked.spec.scheduler;
   if (const auto chunks = layout.knobs.find("sequence_chunks"); chunks != layout.knobs.end()) {
@@ -408,7 +414,12 @@ Layout lay_out_one(const Case& asked) {
   }
   for (const StagePlace& place : layout.placement.stage) request.apart.push_back(place.apart());
   request.placed = replicas_of(layout.placement);
-  layout.plan = cut_before_shares(asked, request);
+  if (asked.encoder_stages > 0 && !is_spread(asked)) {
+    check_encoder_places(asked, schedule_of(asked), layout.placement, devices);
+    layout.plan = cut_behind_encoder(asked, request);
+  } else {
+    layout.plan = cut_before_shares(asked, request);
+  }
   const auto& chosen = layout.plan.replicas;
   if (free && std::any_of(chosen.begin(), chosen.end(), [](int r) { return r != 1; })) {
     std::string text;

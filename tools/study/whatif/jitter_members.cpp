@@ -23,9 +23,7 @@ std::vector<int> expert_neighbours(const RankGrid& grid, int pipeline) {
   const Degrees& degrees = grid.degrees();
   std::map<int, int> replica;  // by device
   for (int data = 0; data < degrees.data; ++data) {
-    for (int tensor = 0; tensor < degrees.tensor; ++tensor) {
-      for (const int device : grid.holders(pipeline, tensor, data)) replica[device] = data;
-    }
+    for (const int device : grid.members(pipeline, data)) replica[device] = data;
   }
   std::vector<int> first(as_size(degrees.data));
   std::iota(first.begin(), first.end(), 0);
@@ -82,7 +80,6 @@ JitterMembers jitter_members(const Case& asked, const Costs& costs, const TaskGr
   if (asked.ranked == nullptr) return members;
   const RankedCluster& ranked = *asked.ranked;
   const Degrees& degrees = ranked.grid().degrees();
-  const int own = degrees.tensor * degrees.context;
   const int replicas = ranked.replicas();
   MemberCounter counter(ranked, costs);
   // The op as its pipeline has it, and the first of the replicas that do it together.
@@ -97,6 +94,7 @@ JitterMembers jitter_members(const Case& asked, const Costs& costs, const TaskGr
     if (lane_of(op.kind) != LaneKind::compute) continue;
     const int device = graph.lanes[graph.lane[task]].device;
     const auto [first, copies] = counter.replicas_of(op, device);
+    const int own = degrees.tensor_at(device % degrees.pipeline) * degrees.context;
     members.count[task] = static_cast<std::uint32_t>(own * copies);
     if (replicas == 1) continue;
     const bool counts = counts_microbatches(op.kind);

@@ -97,11 +97,7 @@ std::vector<std::vector<int>> members_of_devices(const Case& asked) {
     }
     const int pipelines = ranked->grid().degrees().pipeline;
     const int data = ranked->replicas() > 1 ? d / pipelines : -1;
-    for (int t = 0; t < ranked->grid().degrees().tensor; ++t) {
-      for (const int member : ranked->grid().holders(d % pipelines, t, data)) {
-        nth(members, d).push_back(member);
-      }
-    }
+    nth(members, d) = ranked->grid().members(d % pipelines, data);
   }
   return members;
 }
