@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -108,10 +109,11 @@ TEST_CASE("encoders beside each other hold the stashes of their depth") {
       {"1f1b", {3, 3, 2, 1}},       {"dapple", {3, 3, 2, 1}},    {"dapple:policy=B", {5, 5, 3, 1}},
       {"eager_1f1b", {5, 5, 3, 1}}, {"pipedream", {3, 3, 2, 1}}, {"pipedream_2bw", {3, 3, 2, 1}},
       {"zb_h1", {3, 3, 3, 3}},      {"zb_h2", {5, 5, 5, 5}}};
-  for (const auto& [schedule, held] : each) {
+  for (const auto& one : each) {
+    const std::string schedule = one.schedule;
     CAPTURE(schedule);
     const Ran ran = run_schedule(schedule, 4, costs_of(4, edges), 8);
-    for (int s = 0; s < 4; ++s) CHECK(most_held(ran.program, s) == nth(held, s));
+    for (int s = 0; s < 4; ++s) CHECK(most_held(ran.program, s) == nth(one.held, s));
   }
   CHECK(makespan(run_schedule("1f1b", 4, costs_of(4, edges), 8).timeline) == Time{300 * (8 + 2)});
 }

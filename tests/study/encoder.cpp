@@ -130,7 +130,10 @@ TEST_CASE("what an encoder's ranks send is cut for the model's, and travels once
     double milliseconds;
   } each[] = {{1, 4, false, 1},   {1, 4, true, 1},    {2, 4, false, 0.5}, {4, 1, false, 1},
               {4, 2, false, 0.5}, {2, 2, false, 0.5}, {2, 4, true, 0.5},  {3, 2, false, 0.5}};
-  for (const auto& [of_encoder, tensor, sequence, milliseconds] : each) {
+  for (const auto& one : each) {
+    const int of_encoder = one.of_encoder;
+    const int tensor = one.tensor;
+    const bool sequence = one.sequence;
     CAPTURE(of_encoder);
     CAPTURE(tensor);
     CAPTURE(sequence);
@@ -149,7 +152,7 @@ TEST_CASE("what an encoder's ranks send is cut for the model's, and travels once
     for (const auto& [from, to] : {std::pair(0, 1), std::pair(1, 0)}) {
       const Route& route = costs.network.between(from, to);
       CHECK(to_seconds(transfer_time(edge.activation, route.bandwidth)) * 1e3 ==
-            doctest::Approx(milliseconds));
+            doctest::Approx(one.milliseconds));
       double carried = 0;  // out of ports and into ports, of both replicas
       for (const double load : route.load) {
         carried += load * static_cast<double>(edge.activation.count);
