@@ -67,7 +67,7 @@ void check_bytes(const Model& encoder, const Model& model, const Degrees& degree
       one, other));
 }
 
-Provenance joined(const Provenance& encoder, Provenance all, const std::string& name) {
+Provenance with_provenance_of(const Provenance& encoder, Provenance all, const std::string& name) {
   if (encoder.origin != all.origin) all.origin = std::max(encoder.origin, all.origin);
   if (encoder.method != all.method) {
     all.method = fmt::format("{}; its encoder: {}", all.method, encoder.method);
@@ -119,7 +119,8 @@ Model with_encoder(Model encoder, Model model, const Degrees& degrees) {
     edges.push_back({edge.from + count, edge.to + count});
   }
   std::sort(edges.begin(), edges.end());
-  model.provenance = joined(encoder.provenance, std::move(model.provenance), encoder.name);
+  model.provenance =
+      with_provenance_of(encoder.provenance, std::move(model.provenance), encoder.name);
   model.provenance.notes.push_back(fmt::format(
       "before each micro-batch the encoder {} takes {}, and is trained with the model; "
       "tokens are the model's",
