@@ -115,6 +115,23 @@ TEST_CASE("where steps alternate, the step of a scenario is the pace over their 
   }
 }
 
+TEST_CASE(
+    "where steps alternate in a scenario alone, its step is the pace over their period, too") {
+  for (const char* const schedule : {"chimera", "gems"}) {
+    for (const int microbatches : {5, 7, 8}) {
+      CAPTURE(schedule);
+      CAPTURE(microbatches);
+      SettingRequest request;
+      request.microbatches = microbatches;
+      request.partition = "0-1,2-3,4-5,6-7";
+      const Asked made = ask(schedule, request);
+      request.slow = {{"gpu0", 1.3}};
+      const double there = to_seconds(ask(schedule, request).outcome.step_time);
+      CHECK(to_seconds(only_step(made, {{"gpu0", 1.3}})) == doctest::Approx(there).epsilon(1e-6));
+    }
+  }
+}
+
 TEST_CASE("flows slow compute once, not again in every scenario") {
   for (const std::string schedule : {"1f1b", "zb_h1", "chimera", "pipedream"}) {
     CAPTURE(schedule);

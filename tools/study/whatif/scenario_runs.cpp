@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -44,17 +47,27 @@ struct Window {
   std::int64_t length() const { return end - first; }
 };
 
-// The steps of a flushed run but the first, from the last one on: in the last one no messages of a
-// next step share the links with reductions. Then several steps at the end together, the mean of
-// which is the pace where steps alternate.
+// After how many steps each micro-batch of a step meets the same copies of all stages again: 2
+// where an odd number takes turns between two directions. Such steps alternate where devices
+// differ.
+int steps_of_a_turn(const Program& program) {
+  std::int64_t steps = 1;
+  for (const StagePlace& place : program.placement.stage) {
+    const std::int64_t copies = std::max<std::int64_t>(1, std::ssize(place.replicas));
+    steps = std::lcm(steps, copies / std::gcd<std::int64_t>(copies, program.microbatches));
+  }
+  return static_cast<int>(std::min<std::int64_t>(steps, longest_flushed));
+}
+
+// The steps of a flushed run but the first, turn by turn from the last one on: in the last one no
+// messages of a next step share the links with reductions. Then several turns at the end together,
+// the mean of which is the pace where steps alternate. A run of no more steps than a turn: steps.
 std::vector<Window> flushed_windows(const Program& program) {
   const std::int64_t m = program.microbatches;
+  const int turn = program.steps > steps_of_a_turn(program) ? steps_of_a_turn(program) : 1;
   std::vector<Window> windows;
-  for (int step = program.steps - 1; step > 0; --step) {
-    const std::int64_t first = step * m;
-    windows.push_back({first, first + m});
-  }
-  for (int steps = 2; steps < program.steps; ++steps) {
+  for (int end = program.steps; end > turn; --end) windows.push_back({(end - turn) * m, end * m});
+  for (int steps = 2 * turn; steps < program.steps; steps += turn) {
     windows.push_back({(program.steps - steps) * m, program.steps * m});
   }
   return windows;
@@ -318,8 +331,9 @@ class ScenarioRunner {
                      const Outcome& nominal) {
     const bool given = is_given(asked);
     const bool flushed = nominal.synchrony == Synchrony::synchronous;
-    const int least = flushed ? 2 : std::max(2, nominal.program.steps);
+    int least = flushed ? 1 + steps_of_a_turn(nominal.program) : std::max(2, nominal.program.steps);
     int most = given ? nominal.program.steps : flushed ? longest_flushed : least;
+    least = std::min(least, most);
     if (!given && flushed && nominal.period) {
       most = std::max<int>(most, 2 * static_cast<int>(nominal.period->rounds) + 1);
     }
