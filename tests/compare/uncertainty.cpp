@@ -150,6 +150,22 @@ TEST_CASE("what does not fit is behind all that does, and wins in no scenario") 
         std::string::npos);
 }
 
+TEST_CASE("a loss that rounds to nothing has no sign") {
+  SettingRequest request;
+  request.trace = "uniform:layers=4,forward=1ms";
+  request.devices = {2};
+  ScenarioRequest scenarios;
+  scenarios.perturbation.jitter = parse_jitter("5%", "--jitter");
+  scenarios.scenarios = 8;
+  std::vector<UncertainRow> rows =
+      under_uncertainty(request, read_setting(request), parse_schedules("1f1b"), scenarios);
+  // A picosecond less than the nominal step.
+  rows[0].steps->step.assign(8, rows[0].steps->nominal - Time{1});
+  rows[0].distribution = distribution_of(rows[0].steps->step);
+  CHECK(uncertainty_sentence(rows, {0}, 0.95).ends_with(", 0.0 % against the nominal step"));
+  CHECK(uncertainty_table(rows, {0}, 0).find("-0.0 %") == std::string::npos);
+}
+
 TEST_CASE("replicas draw their own times, and a step waits for the slowest") {
   SettingRequest request = on_replicas(4);
   ScenarioRequest scenarios;

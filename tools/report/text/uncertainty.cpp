@@ -65,8 +65,6 @@ Series distribution_curve(const UncertainRow& row, const std::vector<Time>& sort
   return series;
 }
 
-std::string signed_change(double share) { return fmt::format("{:+.1f} %", share * 100); }
-
 }  // namespace
 
 Sheet uncertainty_sheet(const std::vector<UncertainRow>& rows,
@@ -99,7 +97,7 @@ Sheet uncertainty_sheet(const std::vector<UncertainRow>& rows,
     sheet.rows.push_back({{row.row.schedule, {}},
                           time(row.steps->nominal),
                           time(d.mean),
-                          {signed_change(row.loss()), number_figure(row.loss())},
+                          {signed_share(row.loss()), number_figure(row.loss())},
                           time(d.p5),
                           time(d.p50),
                           time(d.p95),
@@ -137,7 +135,7 @@ std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
     const Time nominal = first.steps->nominal;
     if (nominal == Time{}) return text;
     return text + fmt::format(", {} against the nominal step",
-                              signed_change(to_seconds(time) / to_seconds(nominal) - 1));
+                              signed_share(to_seconds(time) / to_seconds(nominal) - 1));
   }
   const std::string by = share ? fmt::format("p{:g}", *share * 100) : "the mean";
   std::string text =
