@@ -1,6 +1,7 @@
 // Are pipelines beside each other what one pipeline is, plus what they exchange?
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -940,6 +941,22 @@ TEST_CASE("replicas of a stage without gradients have no ring, where others have
     asked.model.layers[l].weights = asked.model.layers[l].gradients = Bytes{};
   }
   CHECK(reduced_stages(study(asked)) == std::vector<bool>{true, false});
+}
+
+TEST_CASE("what fifo leaves out of all-reduces of stages that are held twice is said") {
+  const auto is_said = [](const std::string& schedule, Sharing sharing, int data) {
+    Case asked = case_of(schedule, ports(2 * data), degrees_of(1, data, 2));
+    asked.sharing = sharing;
+    const std::vector<std::string> notes = stream_notes(asked, study(asked));
+    return std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+      return note.find("up to 2.3 % longer") != std::string::npos;
+    });
+  };
+  CHECK(is_said("gems", Sharing::fifo, 2));
+  CHECK(is_said("chimera", Sharing::fifo, 2));
+  CHECK_FALSE(is_said("gems", Sharing::fair, 2));
+  CHECK_FALSE(is_said("gems", Sharing::fifo, 1));
+  CHECK_FALSE(is_said("1f1b", Sharing::fifo, 2));
 }
 
 TEST_CASE("degrees that do not fit are refused with both numbers") {
