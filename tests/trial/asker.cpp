@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
-#include "sim/base/errors.hpp"
 #include "tests/questions/answers.hpp"
 #include "tests/questions/ask.hpp"
 #include "tools/inputs/settings.hpp"

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "tests/questions/ask.hpp"
 #include "tests/trial/laws.hpp"
@@ -93,7 +97,7 @@ bool slower_devices_are_no_gain(Asker& asker, const Question& question, Question
 // Of schedules that do not look at it.
 bool more_memory_refuses_nothing(Asker& asker, const Question& question, Questions& draw) {
   if (question.searches() || question.value("--cluster").ends_with(".json")) return false;
-  const int gigabytes = 1 + draw.number(40);
+  const int gigabytes = 4 + draw.number(40);  // more than the reserve of a GPU
   const Question less = question.with("--memory", fmt::format("{}GB", gigabytes));
   const Question more = question.with("--memory", fmt::format("{}GB", 4 * gigabytes));
   const auto with_less = asker.simulate(less);
@@ -152,7 +156,8 @@ bool says_its_times(const Question& question) {
 
 // Replicas over links that take no time are one pipeline.
 bool free_replicas_are_one(Asker& asker, const Question& question, Questions& draw) {
-  if (question.model != "uniform" || question.searches()) return false;
+  if (question.model != "uniform" || question.searches() || !question.has("--devices"))
+    return false;
   Question plain = question.without("--slow").without("--link").without("--memory");
   plain = plain.without("--host-link").without("--offload").without("--prefetch");
   const int devices = std::stoi(plain.value("--devices"));

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 
 #include "sim/base/index.hpp"
 #include "tests/trial/machines.hpp"

@@ -15,13 +15,16 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/questions/ask.hpp"
@@ -80,11 +83,16 @@ class Trial {
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     };
     int findings = 0;
+    int minutes = 0;
     for (int first = options_.first; goes_on(elapsed()); first += block) {
       for (const auto& [number, outcome] : ask_block(first)) {
         ++findings;
         show(number, outcome);
       }
+      if (elapsed() < 60 * (minutes + 1)) continue;
+      minutes = static_cast<int>(elapsed() / 60);
+      fmt::print(stderr, "{} minutes, up to number {}: {} questions, {} findings\n", minutes,
+                 first + block, shared_->counts.asked, findings);
     }
     print_counts(elapsed(), findings);
     return findings > 0 ? 1 : 0;
