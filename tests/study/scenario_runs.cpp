@@ -221,6 +221,23 @@ TEST_CASE("a device that is slow in scenarios is as slow as one of the setting")
   }
 }
 
+TEST_CASE("a device that is slow takes each of unequal micro-batches as many times as long") {
+  SettingRequest request;
+  request.lengths = "100,400,200,800,100,300,200,700";
+  request.partition = "uniform";
+  for (const char* const trace :
+       {"uniform:layers=8,forward=1ms", "model:gpt@h100,layers=6,hidden=1024,heads=16,seq=1024"}) {
+    CAPTURE(trace);
+    request.trace = trace;
+    const Asked made = ask("1f1b", request);
+    CHECK(only_step(made, {{"gpu0", 1}}) == made.outcome.step_time);
+    SettingRequest slow = request;
+    slow.slow = {{"gpu1", 1.5}};
+    const double there = to_seconds(ask("1f1b", slow).outcome.step_time);
+    CHECK(to_seconds(only_step(made, {{"gpu1", 1.5}})) == doctest::Approx(there).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("a slow device computes slower, and its collectives take what they took") {
   SettingRequest request = ranked(2, 2);
   const Outcome usual = ask("1f1b", request).outcome;

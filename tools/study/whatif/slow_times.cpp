@@ -138,8 +138,9 @@ class SlowPricer {
   std::map<State, Costs> known_;
 };
 
-// Ops that take the same time on a device.
-using OpClassKey = std::tuple<int, OpKind, int, int, std::optional<OpKind>, int>;
+// Ops that take the same time on a device: of one kind, stage and part, and of micro-batches of one
+// kind; so is the second op of a pair.
+using OpClassKey = std::tuple<int, OpKind, int, int, int, std::optional<OpKind>, int, int>;
 
 }  // namespace
 
@@ -201,13 +202,18 @@ SlowTimes slow_times(const Perturbation& perturbation, const Case& asked, const 
     }
     std::optional<OpKind> second;
     int second_stage = 0;
+    int second_size = 0;
     if (op.overlapped) {
       second = graph.partner[task].kind;
       second_stage = graph.partner[task].stage;
+      second_size = costs.kind(graph.partner[task].microbatch);
     }
+    // Updates number steps.
+    const int size = counts_microbatches(op.kind) ? costs.kind(op.microbatch) : 0;
     const auto next = static_cast<std::uint32_t>(found.choices.size());
     const auto [at, is_new] = known.try_emplace(
-        OpClassKey{device, op.kind, op.stage, op.part, second, second_stage}, next);
+        OpClassKey{device, op.kind, op.stage, op.part, size, second, second_stage, second_size},
+        next);
     found.of_task[task] = at->second;
     if (!is_new) continue;
     SlowTimes::Choice& choice = found.choices.emplace_back();
