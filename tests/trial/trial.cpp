@@ -9,6 +9,7 @@
 // Exit code 1: there are findings; 2: bad arguments.
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@
 namespace stageline::trial {
 namespace {
 
-constexpr unsigned longest_seconds = 60;  // of one law: longer is a hang
+constexpr unsigned longest_seconds = 60;  // of a processor, for one law: longer is a hang
 constexpr int block = 100;                // questions of one process
 constexpr int minimized_of_a_law = 3;     // findings; the others are shown as they were drawn
 
@@ -64,6 +65,14 @@ struct Shared {
 };
 
 enum class Outcome { holds, broken, crash, hang };
+
+// Ends the process by SIGPROF after so much of a processor's time, which other work does not
+// shorten; 0: never.
+void end_after(unsigned seconds) {
+  itimerval timer{};
+  timer.it_value.tv_sec = seconds;
+  ::setitimer(ITIMER_PROF, &timer, nullptr);
+}
 
 class Trial {
  public:
@@ -162,7 +171,7 @@ class Trial {
     int status = 0;
     while (::waitpid(child, &status, 0) < 0) {
     }
-    if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGALRM ? Outcome::hang : Outcome::crash;
+    if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGPROF ? Outcome::hang : Outcome::crash;
     if (WEXITSTATUS(status) > 1) return Outcome::crash;
     return WEXITSTATUS(status) == 0 ? Outcome::holds : Outcome::broken;
   }
@@ -189,19 +198,19 @@ class Trial {
     shared_->number = number;
     const auto [law, question] = drawn(number);
     ++shared_->tried[law];
-    ::alarm(longest_seconds);
+    end_after(longest_seconds);
     try {
       shared_->applied[law] += hold(law, question, shared_->counts) ? 1 : 0;
     } catch (const Contradiction&) {
       shared_->broken[shared_->findings++] = number;
     }
-    ::alarm(0);
+    end_after(0);
   }
 
   Outcome look_at(std::size_t law, const Question& question) {
     shared_->what[0] = '\0';
     return apart([&] {
-      ::alarm(longest_seconds);
+      end_after(longest_seconds);
       if (std::freopen("/dev/null", "w", stderr) == nullptr) return 0;
       Counts counts;
       try {
