@@ -125,9 +125,13 @@ bool request_is_command(Asker& asker, const Question& question, Questions& /*dra
 
 // What stands for nothing may be said or left out.
 bool nothing_is_nothing(Asker& asker, const Question& question, Questions& draw) {
-  std::vector<Setting> nothings{{"--messages", "async"},     {"--device-order", "given"},
-                                {"--offload", "none"},       {"--placement", "segment"},
-                                {"--partition", "balanced"}, {"--slow", "gpu0:1"}};
+  std::vector<Setting> nothings{{"--messages", "async"},
+                                {"--device-order", "given"},
+                                {"--offload", "none"},
+                                {"--placement", "segment"},
+                                {"--partition", "balanced"}};
+  // Devices of several bundled machines have other names.
+  if (question.value("--cluster").ends_with(".json")) nothings.push_back({"--slow", "gpu0:1"});
   if (question.value("--schedule").find("recompute") == std::string::npos) {
     nothings.push_back({"--recompute", "none"});
   }
