@@ -81,10 +81,10 @@ TEST_CASE("the kept study has every case with three seeds, as its commands would
         REQUIRE(run != nullptr);
         ++wanted;
         const TrainingSettings& s = run->log.settings;
-        CHECK(s.steps == net.steps);
+        CHECK(s.steps == steps_of(net, one));
         CHECK(s.pipelined == one.pipelined);
         CHECK(s.batch * s.microbatches == net.batch);
-        CHECK(run->log.evaluations.back().step == net.steps);
+        CHECK(run->log.evaluations.back().step == steps_of(net, one));
         const bool rule = one.correction == "stash" || one.correction == "vertical_sync";
         CHECK((rule ? s.weights : s.correction) == one.correction);
         CHECK_FALSE(run->log.stages.empty());

@@ -26,15 +26,16 @@ StudyRun run_of(const StudyNet& net, const StudyCase& one, std::uint64_t seed, d
   log.settings.model = net.name;
   log.settings.recipe = "rate 0.1, momentum 0.9";
   log.settings.devices = 3;
-  log.settings.steps = net.steps;
+  const std::int64_t steps = steps_of(net, one);
+  log.settings.steps = steps;
   log.settings.pipelined = one.pipelined;
   log.seed = seed;
   log.mode = "delayed";
   log.stages = {{0, 1, 100, 1.5, 2}, {2, 3, 300, 0, 0}};
   log.command = train_command(net, one, seed);
   log.wall_seconds = 1;
-  const Time end{net.steps * (one.pipelined > 0 ? 1'000'000 : 2'000'000)};
-  log.evaluations = {{0, Time{}, 2.5, 0.1}, {net.steps, end, 0.5, percent / 100}};
+  const Time end{steps * (one.pipelined > 0 ? 1'000'000 : 2'000'000)};
+  log.evaluations = {{0, Time{}, 2.5, 0.1}, {steps, end, 0.5, percent / 100}};
   return run;
 }
 
@@ -140,6 +141,40 @@ TEST_CASE("findings follow from the runs") {
   CHECK(holds(same, "10-stage measurably") == Holds::within_spread);
   CHECK(holds(same, "the deeper") == Holds::within_spread);
   CHECK(holds(same, "hybrid") == Holds::within_spread);
+}
+
+TEST_CASE("an optimizer is judged against itself without delay") {
+  const auto with = [](double muon_late, double nesterov_deep) {
+    return evidence_of([=](const StudyCase& one) {
+      if (one.title == "Muon" && one.schedule == "pipedream_2bw") {
+        return one.correction == "none" ? muon_late : 95.0;
+      }
+      if (one.title == "Adam" && one.schedule == "pipedream_2bw") {
+        return one.correction == "none" ? 80.0 : 90.0;
+      }
+      if (one.title == "Nesterov") return one.pipelined == 0 ? 88.0 : nesterov_deep;
+      return one.title == "momentum" && one.pipelined > 0 && one.schedule == "stale_weights" ? 70.0
+                                                                                             : 90.0;
+    });
+  };
+  const StalenessEvidence good = with(89.0, 90.0);
+  CHECK(holds(good, "one update late: Muon loses less") == Holds::yes);  // 1 against 10
+  CHECK(holds(good, "10-stage: Nesterov loses less") == Holds::yes);     // -2 against 20
+  CHECK(holds(good, "pipedream: Nesterov above") == Holds::yes);
+  CHECK(holds(good, "one update late: error feedback gains with Muon") == Holds::yes);
+  CHECK(holds(good, "one update late: error feedback gains with Adam") == Holds::yes);
+  const StalenessEvidence bad = with(60.0, 50.0);
+  CHECK(holds(bad, "one update late: Muon loses less") == Holds::no);
+  CHECK(holds(bad, "10-stage: Nesterov loses less") == Holds::no);  // 38 against 20
+  CHECK(holds(bad, "pipedream: Nesterov above") == Holds::no);
+  const StalenessEvidence even = with(81.0, 68.5);
+  CHECK(holds(even, "one update late: Muon loses less") == Holds::within_spread);
+  CHECK(holds(even, "10-stage: Nesterov loses less") == Holds::within_spread);
+  const NetResult net = results_of(good).front();
+  CHECK(net.row("Muon", "")->asked->name == "Muon: non-pipelined");
+  CHECK(net.row("momentum", "stale_weights")->accuracy.mean == doctest::Approx(70));
+  CHECK(net.row("Muon", "pipedream_2bw", "error_feedback")->asked->correction == "error_feedback");
+  CHECK(net.row("Lion", "") == nullptr);
 }
 
 TEST_CASE("what diverged guesses, and the page says so") {

@@ -2,7 +2,7 @@
 // by the share of the weights that are stale, with hybrid training and with corrections.
 //
 //     net        plain   4-, 6-, 8-, 10-stage   one pair, sliding   hybrid   corrections   gentle
-//     lenet5       x             x                                    x           x          x
+//     optimizers lenet5       x             x                                    x           x x x
 //     resnet20     x             x                      x             x                      x
 //     large ones   x             x                                    x
 //
@@ -23,6 +23,7 @@ enum class StudyGroup : std::uint8_t {
   hybrid,      // the deepest pipeline for a part of the steps
   correction,  // the deepest pipeline with a correction
   gentle,      // plain and the deepest again at a lower rate, and the corrections there
+  optimizer,   // other optimizers, plain and late, and what is done about it
 };
 std::string_view name(StudyGroup group);
 /// The group of that name; throws UsageError with the nearest name.
@@ -32,12 +33,16 @@ struct StudyCase {
   StudyGroup group = StudyGroup::plain;
   std::string name;                        // "10-stage", "switch at 1/2"
   std::vector<int> ppv;                    // layers with weights before each register pair
-  std::int64_t pipelined = 0;              // of the net's steps
+  std::int64_t steps = 0;                  // 0: the net's
+  std::int64_t pipelined = 0;              // of these
   std::string correction = "none";         // as --correction takes it
   std::string schedule = "stale_weights";  // by name
   int microbatches = 1;  // per update: 1 where the schedule updates after every mini-batch
   double rate = 0;       // learning rate
   int kept_beside = 0;   // tensors that the correction keeps per version of a weight
+  std::string optimizer = "momentum";
+  double momentum = 0.9;
+  std::string title;  // of the group of optimizers: "Nesterov"
 };
 
 struct StudyNet {
@@ -62,6 +67,9 @@ const std::vector<StudyNet>& staleness_nets();
 
 /// The net of that name; throws UsageError with the nearest name.
 const StudyNet& staleness_net(const std::string& name);
+
+/// How long the case is trained: its own steps, or else the net's.
+std::int64_t steps_of(const StudyNet& net, const StudyCase& one);
 
 /// 2(K+1), for K register pairs.
 int stages_of(const StudyCase& one);

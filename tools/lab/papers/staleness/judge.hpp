@@ -72,6 +72,7 @@ struct CaseResult {
   const StudyCase* asked = nullptr;
   std::vector<double> percents;  // by seed
   Accuracy accuracy;
+  double loss = 0;          // of the test set at the end; mean
   int diverged = 0;         // seeds with a NaN loss at the end
   double stale_share = 0;   // of the weights, from 0 to 1
   double staleness = 0;     // updates; the maximum over the stages
@@ -87,6 +88,9 @@ struct NetResult {
   /// Null where the case was not run.
   const CaseResult* find(StudyGroup group, const std::string& name) const;
   std::vector<const CaseResult*> of(StudyGroup group) const;
+  /// The row of an optimizer, or null. `schedule`: empty: non-pipelined.
+  const CaseResult* row(const std::string& title, const std::string& schedule,
+                        const std::string& correction = "none") const;
   const CaseResult* plain() const;
   const CaseResult* shallowest() const;  // of the depth group: 4-stage
   const CaseResult* deepest() const;     // 10-stage
@@ -103,7 +107,8 @@ struct StudyFinding {
   std::string numbers;    // ours: "0.35 ± 0.80 points lost"
   std::string published;  // the paper's, or "–"
 };
-/// The three findings, and the two orders, of every net that has the cases for them.
+/// The three findings, the two orders, and those of the optimizers' papers (Ajanthan et al., arXiv
+/// 2505.01099; Zmushko et al., arXiv 2606.30634), of every net that has the cases for them.
 std::vector<StudyFinding> findings_of(const std::vector<NetResult>& results);
 
 }  // namespace stageline
