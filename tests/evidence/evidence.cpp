@@ -159,6 +159,8 @@ TEST_CASE(
   refused("no trace of four, tokens 0 to 7 at batch 1");
   measured.lengths = {8, 4, 2};
   refused("divide a step of 4 (these are 3)");
+  measured.schedule = "seq1f1b:sequence_chunks=4";
+  refused("for each of 4 slices (these are 3)");
   measured.schedule = "seq1f1b:sequence_chunks=3";
   CHECK((parts_of(measured) == std::vector<TokenPart>{{0, 8}, {8, 4}, {12, 2}}));
   refused("no trace of four, tokens 0 to 7 at batch 1");

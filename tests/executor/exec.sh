@@ -118,6 +118,10 @@ rc=0
 "$exec_tool" "$trace" "${gpt[@]}" --schedule seq1f1b:sequence_chunks=4 --shared-cores --memory 8GB --devices cpu:2 \
   --microbatches 2 --runs 1 >said 2>err || fail "slices: $(cat err)"
 grep -q 'slices are predicted as equal shares' said || fail "nothing is said on slices: $(cat said)"
+"$exec_tool" "$trace" "${gpt[@]}" --schedule 1f1b --shared-cores --memory 8GB --devices cpu:2 --microbatches 2 --runs 1 \
+  --lengths 8,3 >said 2>err || fail "lengths: $(cat err)"
+grep -q 'sequences have 3 to 8 tokens; the trace is taken to be of their mean, 5.5' said ||
+  fail "nothing is said on lengths: $(cat said)"
 refused '9 tokens is longer than the 8 places' "$trace" "${gpt[@]}" --schedule 1f1b --devices cpu:2 --shared-cores \
   --microbatches 2 --lengths 9,8
 refused '3 equal slices do not divide' "$trace" "${gpt[@]}" --schedule seq1f1b:sequence_chunks=3 --devices cpu:2 \

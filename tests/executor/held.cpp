@@ -213,6 +213,8 @@ void try_all(const Subject& subject, const std::string& link, int most_turned, T
       Held one{name, subject, asked.cluster, study(asked), 0};
       const Program& program = one.outcome.program;
       if (!seen.insert(print(program)).second) continue;  // another knob's
+      // Slices have profiles of their own: tests/executor/unequal.cpp.
+      if (program.settings.sequence_chunks > 1) continue;
       one.bound = bound_of(subject, program);
       const Nearness nearness = run_of(one, timed);
       ++tally.tried;

@@ -256,10 +256,16 @@ std::string note_on_tokens(const Case& asked, const Training& training) {
   }
   if (training.lengths.empty()) return "";
   const auto [least, most] = std::minmax_element(training.lengths.begin(), training.lengths.end());
+  const std::int64_t sum =
+      std::accumulate(training.lengths.begin(), training.lengths.end(), std::int64_t{0});
+  const double mean = static_cast<double>(sum) / static_cast<double>(training.lengths.size());
+  const bool said = asked.model.tokens > 0;
   return fmt::format(
-      "sequences have {} to {} tokens, and are predicted in proportion to these, without what "
-      "attention adds with their square; `stageline-validate --lengths` profiles each length",
-      *least, *most);
+      "sequences have {} to {} tokens; the trace is {} {:.6g}, and each micro-batch is predicted in "
+      "proportion to its tokens, without what attention adds with their square; `stageline-validate "
+      "--lengths` profiles each length",
+      *least, *most, said ? "of" : "taken to be of their mean,",
+      said ? static_cast<double>(asked.model.tokens) : mean);
 }
 
 Training training_of(const ExecFlags& flags, const Setting& setting) {

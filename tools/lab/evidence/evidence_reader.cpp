@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "sim/base/errors.hpp"
+#include "tools/inputs/case_slices.hpp"
+#include "tools/inputs/inputs.hpp"
 #include "tools/lab/evidence/evidence.hpp"
 #include "traces/json/parts.hpp"
 #include "traces/json/timeline.hpp"
@@ -94,7 +96,14 @@ void read_lengths(const JsonNode& node, const Evidence& evidence, MeasuredCase& 
   for (const JsonNode& item : node.items()) measured.lengths.push_back(item.whole(1, most));
   const auto count = static_cast<int>(measured.lengths.size());
   try {
-    if (count == 0 || (!cuts_sequences(measured) && measured.microbatches % count != 0)) {
+    Case asked;
+    asked.spec = parse_schedules(measured.schedule).at(0);
+    const int slices = slices_in(asked);
+    if (slices > 1 && count != slices) {
+      throw UsageError(
+          fmt::format("there is a length for each of {} slices (these are {})", slices, count));
+    }
+    if (count == 0 || (slices == 1 && measured.microbatches % count != 0)) {
       throw UsageError(fmt::format(
           "there is a length for each of so many micro-batches as divide a step of {} (these are {})",
           measured.microbatches, count));
