@@ -303,7 +303,7 @@ class FairRunner {
     if (state.phase == Phase::moves) {
       const FairPath& fair = paths_[graph_.path_of[task]];
       if (!fair.loads.empty()) {
-        assert(all_moved(state.work));
+        assert(now_ == state.start + graph_.duration[task] || all_moved(state.work));
         solver_.remove(state.flow);
       }
       if (fair.slows > 0) slow(task, -1);
@@ -318,7 +318,8 @@ class FairRunner {
     finish(lane, state.start, now_);
   }
 
-  // To a byte, or to what moves in a picosecond.
+  // To a byte, or to what moves in a picosecond. A collective's duration is a sum of rounded parts:
+  // one that had its bandwidth all the time ends by that.
   bool all_moved(const RatedWork& work) const {
     const auto time = static_cast<double>((now_ - work.since).count());
     return std::abs(work.left - work.rate * time) <= 1 + work.rate;

@@ -253,6 +253,17 @@ TEST_CASE("a start ahead of a need: by the end that is planned, and slowed from 
   CHECK(times.available[backward] == Time{1'100});
 }
 
+TEST_CASE("a flow with its own bandwidth takes its duration, whose parts were rounded") {
+  GraphWriter writer(1, {10});
+  Path path = across({0});
+  path.bandwidth = {byte_per_ps};
+  const std::uint32_t flow =
+      writer.flow(writer.lane(0, LaneKind::send), writer.path(path), Bytes{1'000});
+  TaskGraph graph = writer.graph();
+  graph.duration[flow] += Time{5};
+  CHECK(run_fair(graph).available[flow] == Time{1'005});
+}
+
 TEST_CASE("work that is left ends in the first whole picosecond, whatever the rounding") {
   CHECK(time_to_end(100, 1) == Time{100});
   CHECK(time_to_end(100, 3) == Time{34});
