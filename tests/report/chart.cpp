@@ -193,8 +193,9 @@ TEST_CASE(
   chart.x.whole = false;
   chart.series = {series("front", {})};
   for (int i = 0; i < 15; ++i) {  // pairs of points close together
+    const int pair = i / 2;
     chart.series[0].points.push_back(
-        {16 + 0.5 * (i / 2) + 0.03 * (i % 2), 30.0 - i, false, fmt::format("{}", i + 1), i == 3});
+        {16 + 0.5 * pair + 0.03 * (i % 2), 30.0 - i, false, fmt::format("{}", i + 1), i == 3});
   }
   for (const int width : {640, 1000}) {
     CAPTURE(width);

@@ -81,7 +81,7 @@ std::optional<Bytes> memory_of_all(const Plan& plan) {
 std::string peak_cell(const PlanRow& row) {
   const Verdict& verdict = row.point->verdict;
   if (verdict.peak.empty()) return "unknown";
-  const std::string peak = print(verdict.fullest());
+  std::string peak = print(verdict.fullest());
   if (!verdict.need || memory_of_all(*row.plan)) return peak;
   return fmt::format("{} of {}", peak, print(verdict.need->limit));
 }
