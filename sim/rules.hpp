@@ -186,9 +186,10 @@ class Needs {
 
   void update() {
     if (exists_(Product::reduced, stage_, m_, op_.part)) {
-      return need_(Product::reduced, stage_, m_, static_cast<int>(op_.part));
+      need_(Product::reduced, stage_, m_, static_cast<int>(op_.part));
+    } else {
+      all_weight_gradients();
     }
-    all_weight_gradients();
     const std::vector<int>& delay = program_.settings.delay;
     if (delay.empty() || delay[op_.stage] < 0 || program_.settings.weights != WeightRule::latest) {
       return;

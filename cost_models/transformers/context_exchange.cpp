@@ -128,7 +128,7 @@ void check_context_exchange(const TransformerConfig& config, const LanguageForm&
         config.name, part, part, ranks, ranks, ranks / 2));
   }
   const bool ring = parts || form.context_exchange == ContextExchange::ring;
-  if (ring && form.attention == AttentionKernel::plain) {
+  if (ring && ranks > 1 && form.attention == AttentionKernel::plain) {
     throw UsageError(fmt::format(
         "{}: cp_exchange={} adds up attention part by part, which attention=plain does not; take "
         "attention=flash, or cp_exchange=all_gather",

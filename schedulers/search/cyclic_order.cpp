@@ -37,7 +37,10 @@ class Search {
         devices_(problem.devices.size()),
         clock_(stages_, each),
         step_(problem, limit, {}, true),
-        bound_(least_period(problem, limit) * each) {}
+        bound_(least_period(problem, limit) * each),
+        takes_time_(std::all_of(stages_.begin(), stages_.end(), [](const StageTimes& one) {
+          return one.forward > Time{} && one.backward > Time{} && one.weight > Time{};
+        })) {}
 
   CyclicOrder best(const std::vector<StepLists>& known) {
     try_one_by_one();
@@ -85,7 +88,8 @@ class Search {
     spent_ += clock_.looked_at() - before;
     if (!times) return false;
     Value value{*times, {}};
-    if (times_steps_ || times->period == bound_) {
+    // A circle of ops that take no time has no period, and still never begins: the step tells.
+    if (times_steps_ || times->period == bound_ || !takes_time_) {
       const std::optional<StepTimes> step = step_.times(unrolled(round, problem_.microbatches));
       spent_ += std::int64_t{3} * stage_count() * problem_.microbatches;
       if (!step) return false;
@@ -299,6 +303,7 @@ class Search {
   RoundClock clock_;
   OrderClimb step_;
   Time bound_;
+  bool takes_time_;  // each op does
   CyclicRound best_;
   std::optional<Value> found_;
   bool times_steps_ = false;  // else only where the period cannot be shorter

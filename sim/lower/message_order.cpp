@@ -39,12 +39,21 @@ void gather(Program& program) {
   }
 }
 
-// The start of each op in an asynchronous run on unit costs; of equal starts, ops that take no time
-// come first, then the order is by task number. This order grows along every list and from every op
-// to those that need it, so devices that keep to it never deadlock.
+// Of ops that start at the same time: what the backwards before send and receive, then reductions
+// and updates, which nothing under way waits for, then the new weights, then what takes time.
+int turn(const Op& op, Time duration) {
+  if (duration > Time{}) return 4;
+  if (op.kind == OpKind::send_weights || op.kind == OpKind::receive_weights) return 3;
+  if (op.kind == OpKind::update) return 2;
+  return op.kind == OpKind::reduce_grad ? 1 : 0;
+}
+
+// The start of each op in an asynchronous run on unit costs; equal starts go by turn, then by task
+// number. This order grows along every list and from every op to those that need it, so devices
+// that keep to it never deadlock.
 class Clockwork {
  public:
-  using Moment = std::tuple<Time, bool, std::uint32_t>;
+  using Moment = std::tuple<Time, int, std::uint32_t>;
 
   /// Throws what compile() throws.
   explicit Clockwork(Program program) : stages_(stage_graph(program)) {
@@ -53,8 +62,8 @@ class Clockwork {
     const TaskGraph graph = compile(program, costs);
     const TaskTimes times = sweep(graph);
     for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-      moment_[plain(graph.op[task])] = {start_of(graph, times, task), graph.duration[task] > Time{},
-                                        task};
+      moment_[plain(graph.op[task])] = {start_of(graph, times, task),
+                                        turn(graph.op[task], graph.duration[task]), task};
     }
   }
 
@@ -62,6 +71,13 @@ class Clockwork {
   Moment of(Op op) const {
     const bool receives = lane_of(op.kind) == LaneKind::receive;
     return moment_.at(plain(receives ? other_end(stages_, op) : op));
+  }
+
+  /// Nothing for an op that another's task stands for: a member of a reduction, the second of a
+  /// pair.
+  std::optional<Moment> known(Op op) const {
+    const auto found = moment_.find(plain(op));
+    return found == moment_.end() ? std::nullopt : std::optional(found->second);
   }
 
  private:
@@ -90,6 +106,22 @@ void order_neighbours(Program& program, const Clockwork& clock) {
   }
 }
 
+// By op of a list, the moment before which messages go ahead of it: no later than that of any
+// compute op behind it. A copy lets all pass.
+std::vector<std::optional<Clockwork::Moment>> turns_of(const std::vector<Op>& list,
+                                                       const Clockwork& clock) {
+  std::vector<std::optional<Clockwork::Moment>> turns(list.size());
+  std::optional<Clockwork::Moment> next;  // of compute
+  for (std::size_t i = list.size(); i-- > 0;) {
+    const bool computes = lane_of(list[i].kind) == LaneKind::compute;
+    if (!computes && list[i].kind != OpKind::reduce_grad) continue;
+    turns[i] = clock.known(list[i]);
+    if (turns[i] && next) turns[i] = std::min(*turns[i], *next);
+    if (computes && turns[i]) next = turns[i];
+  }
+  return turns;
+}
+
 // Moves every message to its place in that run.
 void order_all(Program& program, const Clockwork& clock) {
   for (auto& list : program.ops) {
@@ -98,12 +130,13 @@ void order_all(Program& program, const Clockwork& clock) {
     std::erase_if(list, is_message);
     std::stable_sort(messages.begin(), messages.end(),
                      [&](Op a, Op b) { return clock.of(a) < clock.of(b); });
+    const std::vector<std::optional<Clockwork::Moment>> turns = turns_of(list, clock);
     std::size_t next = 0;
+    std::size_t unit = 0;
     list = rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {
-      // Copies and reductions do not delay messages.
-      const bool computes = lane_of(first->kind) == LaneKind::compute;
-      for (; computes && next < messages.size() && clock.of(messages[next]) < clock.of(*first);
-           ++next) {
+      const std::optional<Clockwork::Moment>& turn = turns[unit];
+      unit += static_cast<std::size_t>(last - first);
+      for (; turn && next < messages.size() && clock.of(messages[next]) < *turn; ++next) {
         out.push_back(messages[next]);
       }
       out.insert(out.end(), first, last);

@@ -152,6 +152,25 @@ TEST_CASE("a round that waits for itself has no period") {
   CHECK_FALSE(RoundClock(stages, 1).times(round, Time{1}, Time::max()));
 }
 
+// A circle of ops that take no time adds nothing to any period, and still never begins.
+TEST_CASE("ops that take no time come in an order that begins") {
+  for (const int forward : {0, 3}) {
+    for (const int input : {0, 3}) {
+      for (const int weight : {0, 3}) {
+        for (const Time message : {Time{}, Time{2}}) {
+          Costs costs = uniform_costs(4, 4, Time{forward}, Time{input}, Time{weight}, message);
+          // As of a network whose last layers are dearer.
+          costs.stage.back().forward += Time{forward};
+          CAPTURE(forward);
+          CAPTURE(input);
+          CAPTURE(weight);
+          CHECK_NOTHROW(test::run_schedule("cyclic", 4, costs, 16));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("with equal stages cyclic has no bubble at 2p-1 stashes, and ZB-H1's at p") {
   for (int p = 1; p <= 6; ++p) {
     const Costs costs = uniform_costs(p, p, Time{10}, Time{10}, Time{10});

@@ -1,6 +1,8 @@
 // Does every schedule run when its messages block, and no faster for it?
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/metrics.hpp"
 #include "sim/analysis/steady_state.hpp"
@@ -126,6 +128,35 @@ TEST_CASE("1F1B-like schedules keep the usual order, and are not found wanting")
       }
     }
   }
+}
+
+// Nothing under way waits for an update, nor for a reduction that waits for others: the messages of
+// the last backward leave first.
+TEST_CASE("blocking messages leave before the updates, with and without reductions") {
+  int placed_anew = 0;
+  for (const char* const name : {"1f1b", "eager_1f1b", "1f1b_v", "hanayo", "interleaved_1f1b"}) {
+    for (const int replicas : {1, 2}) {
+      const ScheduleSpec spec = test::spec(name);
+      Costs costs = uniform_costs(test::stages_for(spec, 3), 3, Time{5}, Time{5}, Time{5});
+      for (StageCosts& stage : costs.stage) stage.update = Time{7};
+      Program program = program_for(spec, 3, costs, 6, 1, Messages::blocking);
+      program.settings.data_ranks = replicas;
+      const Transferred done = with_transfers(add_updates(std::move(program)));
+      placed_anew += done.deadlock.empty() ? 0 : 1;
+      for (const std::vector<Op>& list : done.program.ops) {
+        const auto end = std::find_if(list.begin(), list.end(), [](const Op& op) {
+          return op.kind == OpKind::update || op.kind == OpKind::reduce_grad;
+        });
+        CAPTURE(name);
+        CAPTURE(print(done.program));
+        CHECK(end != list.end());
+        CHECK(std::none_of(end, list.end(), [](const Op& op) {
+          return op.kind == OpKind::send_backward || op.kind == OpKind::send_forward;
+        }));
+      }
+    }
+  }
+  CHECK(placed_anew >= 4);
 }
 
 // The period from the event graph is what a long run shows, round after round.
