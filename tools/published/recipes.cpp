@@ -1,6 +1,7 @@
 // Recipes of Megatron-Bridge v0.2.0 (container 25.11), v0.3.0 (26.02), v0.4.2 (26.04) and v0.5.1
-// (26.06), scripts/performance/configs/*/*_workload_base_configs.py, read 2026-11-29. Where a row
-// of the table says nothing of a field, the recipe does not set it.
+// (26.06), scripts/performance/configs/*/*_workload_base_configs.py, read 2026-11-29; of GPT-OSS
+// v0.4.1 for 26.04, read 2026-11-30: v0.4.2 takes HybridEP back. Where a row of the table says
+// nothing of a field, the recipe does not set it.
 #include "tools/published/recipes.hpp"
 
 #include <algorithm>
@@ -70,7 +71,7 @@ constexpr std::array recipe_rows{
               experts("none", "hybridep", norm_and_act, true)},
     RecipeRow{"gpt-oss-120b", "b300", "", 0, 0, 8, experts("partial", "hybridep")},
     RecipeRow{"gpt-oss-120b", "b300", "", 0, 0, 0, experts("partial", "nccl")},
-    RecipeRow{"gpt-oss-120b", "b200", "", 0, 0, 8, experts("none", "hybridep", norm_and_act)},
+    RecipeRow{"gpt-oss-120b", "b200", "", 2604, 0, 8, experts("none", "hybridep", norm_and_act)},
     RecipeRow{"gpt-oss-120b", "", "", 0, 0, 0, experts("none", "nccl", norm_and_act)},
     RecipeRow{"qwen3-235b-a22b", "h100", "", 0, 0, 0, experts("none", "nccl", "", true)},
     RecipeRow{"qwen3-235b-a22b", "b200", "m", 2606, 0, 0, whole_step("", true)},

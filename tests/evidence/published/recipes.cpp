@@ -63,6 +63,16 @@ TEST_CASE("layers are offloaded by the recipes without a pipeline alone") {
   CHECK(offloaded(4) == 0);
 }
 
+TEST_CASE("GPT-OSS on B200 has HybridEP from the container 26.04 on") {
+  const auto dispatch = [](const std::string& container) {
+    return bridge_recipe(row("gpt-oss-120b", container, 1, 8), "b200", RecipePrecision::bf16)
+        ->dispatch;
+  };
+  CHECK(dispatch("25.11") == "nccl");
+  CHECK(dispatch("26.02.01") == "nccl");
+  CHECK(dispatch("26.04") == "hybridep");
+}
+
 TEST_CASE("a model without a recipe has none") {
   CHECK(bridge_recipe(row("llama2-7b", "26.02", 1, 1), "gb200", RecipePrecision::bf16) == nullptr);
 }
