@@ -42,6 +42,18 @@ void add_mixer(LayerKernels& passes, const TransformerConfig& config, const Lang
   add_linear_mixer(passes, *config.linear, rank_sizes(config, form), block_traffic(form));
 }
 
+// Casts of rows that every rank has gathered, beyond those of its own part, which the rate of the
+// products holds. By compiled kernels, in passes of a byte an element: with scales of rows an
+// element is read and written, 3; with scales of columns, as W reads it, it is read once before for
+// the scales, 5. Forward by rows; backward the gradient both ways, and the input by columns.
+constexpr TensorPasses casts_of_gathered{3, 13};
+
+void add_casts(LayerKernels& passes, const RankSizes& sizes) {
+  if (!sizes.sequence || !sizes.gathered.cast_gathered) return;
+  add_elementwise(passes, "casts_of_gathered", (1 - 1 / sizes.tensor) * sizes.whole_elements(),
+                  casts_of_gathered);
+}
+
 }  // namespace
 
 LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& form,
@@ -61,12 +73,14 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
   };
   if (kind.mixer != Mixer::none) {
     add_start("attention_norm");
+    add_casts(passes, sizes);
     add_mixer(passes, config, form, block);
     add_end("attention_norm_behind", "attention_add");
   }
   if (kind.feed != Feed::none && !config.one_norm) add_start("mlp_norm");
   if (kind.feed == Feed::experts) add_experts(passes, config, form);
   if (kind.feed == Feed::dense) {
+    add_casts(passes, sizes);
     add_mlp(passes, {"mlp_up", "mlp_activation", "mlp_down"}, sizes, config.gated, sizes.ffn,
             sizes.tokens, traffic);
     if (config.inner_norms) {

@@ -108,6 +108,7 @@ struct TransformerConfig {
   std::int64_t head_width = 0;  // usually hidden / heads
   std::int64_t ffn = 0;         // width of a dense MLP
   bool gated = false;           // three matrices (SwiGLU, GeGLU) instead of two
+  bool clamped = false;         // both halves of the gated activation are clamped (GPT-OSS)
   std::int64_t vocab = 0;       // as published, not padded
   bool tied = false;            // the head's weights are the embedding's
   NormKind norm = NormKind::rms;

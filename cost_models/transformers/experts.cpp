@@ -1,12 +1,17 @@
 // Kernels of a block's experts.
 //
-//   router ─► permute ─► (all-to-all) ─► sort ─► up ─► activation ─► down ─► bias ─► sort
-//   ─► (all-to-all) ─► unpermute ─► add of the shared experts
+//   router ─► permute ─► (all-to-all) ─► sort ─► up ─► [ clamp ] ─► activation ─► down ─► [ bias ]
+//   ─► sort ─► (all-to-all) ─► unpermute ─► add of the shared experts
 //
 // A dispatcher takes tokens unsorted, and brings one copy of each: what is received is permuted,
 // and summed up by token before it is sent back.
 //
 //   router ─► (dispatch) ─► permute ─► up ─► activation ─► down ─► unpermute ─► (combine)
+//
+// Clamp and bias are kernels by themselves but where the whole step is a CUDA graph: then the CPU
+// does not know how many rows each expert has, and one kernel of Transformer Engine does both
+// beside its products (NVIDIA-NeMo/Megatron-Bridge v0.5.1, scripts/performance/configs, where
+// cuda_graph_impl = "full_iteration" comes with cutedsl_fused_grouped_mlp; read 2026-11-30).
 //
 // The products of a rank's experts are one grouped kernel each: as many products side by side as
 // it has experts, on equally many rows. A rank of an expert-parallel group gets rows from all of
@@ -26,6 +31,13 @@ constexpr double routing_passes = 4;
 // writes bias · probability, adds it, concatenates and casts: 28 bytes an element. Backward casts
 // twice, concatenates, and reduces two products: 40 bytes. Both in passes of 4 bytes.
 constexpr TensorPasses output_bias{7, 10};
+
+// The clamp of both halves of what the first product makes, which Megatron-Core runs before its
+// fused activation, compiled or not (NVIDIA/Megatron-LM core_v0.15.0 to core_v0.18.0,
+// core/fusions/fused_bias_geglu.py, weighted_bias_quick_geglu_impl, read 2026-11-30): forward two
+// clamps, and a copy that joins them; backward two clamps that read what they have clamped, and a
+// copy. In passes of one half.
+constexpr TensorPasses clamp{8, 10};
 
 // A kernel that moves rows, whose backward moves them back.
 void add_moved(LayerKernels& passes, std::string_view name, double bytes) {
@@ -66,7 +78,11 @@ void add_experts(LayerKernels& passes, const TransformerConfig& config, const La
   if (sorts) add_moved(passes, "sort_received", sorted);
   add_mlp(passes, {"experts_up", "experts_activation", "experts_down"}, sizes, config.gated,
           experts.ffn, experts.padded_rows, traffic, experts.local);
-  if (config.mlp_bias) {
+  if (clamps_apart(config, form)) {
+    add_elementwise(passes, "experts_clamp",
+                    sizes.bytes(experts.padded_rows * experts.local * experts.ffn), clamp);
+  }
+  if (config.mlp_bias && !fuses_experts(form)) {
     add_elementwise(passes, "experts_bias",
                     single_bytes * experts.padded_rows * experts.local * sizes.hidden, output_bias);
   }

@@ -290,7 +290,8 @@ void add_deepseek(Table& table) {
       "Kimi K2, 1,026.4 billion parameters, 61 blocks, 8 of 384 experts and 1 shared");
 }
 
-// Heads of 64, biases everywhere, windows in every other block, a sink for each head.
+// Heads of 64, biases everywhere, windows in every other block, a sink for each head, a clamped
+// activation.
 void add_gpt_oss(Table& table) {
   const auto add = [&](std::string_view name, std::int64_t layers, std::int64_t experts,
                        std::int64_t published, std::string_view repository,
@@ -301,6 +302,7 @@ void add_gpt_oss(Table& table) {
     config.query_key_value_bias = true;
     config.projection_bias = true;
     config.mlp_bias = true;
+    config.clamped = true;
     config.sinks = true;
     config.window = 128;
     config.window_every = 2;

@@ -205,6 +205,7 @@ void read_sizes(const Keys& keys, const FamilyRow& row, TransformerConfig& confi
   config.ffn = number_of(keys, row.ffn);
   config.vocab = number_of(keys, row.vocab);
   config.gated = row.gated;
+  config.clamped = row.clamped;
   config.tied = flag_of(keys, row.tied);
   config.norm = row.norm;
   config.norms_before = row.norms_before;

@@ -198,6 +198,7 @@ constexpr std::array known_rows{
         .qkv_bias = {"attention_bias", true},
         .projection_bias = {"attention_bias", true},
         .mlp_bias = always,
+        .clamped = true,
         .sinks = true,
         .window = {"sliding_window", 128},
         .filling = Filling::window,

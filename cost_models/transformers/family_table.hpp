@@ -69,6 +69,7 @@ struct FamilyRow {
   FlagKey query_key_norm{};
   QueryKeyNorm norm_of_queries = QueryKeyNorm::head;
   bool gated = true;
+  bool clamped = false;
   NormKind norm = NormKind::rms;
   bool norms_before = true;
   bool norms_behind = false;

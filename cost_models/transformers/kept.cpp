@@ -189,8 +189,8 @@ void hold_mlp(HeldTensors& held, bool gated, double rows, double width, double h
   held.product_writes(rows * hidden);
 }
 
-// Kept besides: the rows as the experts read them, the router's probabilities in fp32, and where
-// the weighing is a kernel of its own, the experts' outputs.
+// Kept besides: the rows as the experts read them, the router's probabilities in fp32, where a
+// clamp is a kernel of its own, what it makes, and where the weighing is one, the experts' outputs.
 void hold_experts(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
                   const RankSizes& sizes) {
   const RankExperts experts = rank_experts(config, form, sizes);
@@ -199,6 +199,7 @@ void hold_experts(HeldTensors& held, const TransformerConfig& config, const Lang
   held.output_gradients += probabilities;
   held.keep_for_product(experts.routed_rows * sizes.hidden);
   hold_mlp(held, config.gated, experts.routed_rows, experts.ffn, sizes.hidden);
+  if (clamps_apart(config, form)) held.keep(2 * experts.routed_rows * experts.ffn);
   if (!form.fused) held.keep(experts.permuted_tokens * experts.chosen * sizes.hidden);
   if (experts.shared_ffn == 0) return;
   if (held.quantized()) held.keep_for_product(sizes.norm_elements());

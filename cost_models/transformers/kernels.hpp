@@ -38,6 +38,15 @@ inline constexpr std::array all_context_exchanges{
 /// "p2p", as Megatron-LM's --cp-comm-type has it.
 std::string_view name(ContextExchange exchange);
 
+/// What tensor-parallel ranks with sequence parallelism gather for the products of attention and of
+/// a dense MLP. 0 bytes: as other activations.
+struct GatheredRows {
+  double bytes = 0;            // an element, forward
+  double gradient_bytes = 0;   // backward, of the gradient at the output
+  bool cast_gathered = false;  // each rank casts all rows behind the gather; else its own before it
+  friend bool operator==(const GatheredRows&, const GatheredRows&) = default;
+};
+
 /// How a language model is trained, beside its size.
 struct LanguageForm {
   std::int64_t batch = 1;  // sequences in a micro-batch
@@ -67,8 +76,9 @@ struct LanguageForm {
   double element_bytes = 2;      // of an activation and its gradient
   double product_bytes = 0;      // of one that a quantized product keeps for W; 0: as the others
   double operand_bytes = 0;      // of an operand of a product; 0: as element_bytes
-  std::int64_t wide_start = 0;   // blocks at the start whose products are in 16 bits all the same,
-  std::int64_t wide_end = 0;     // and at the end (Megatron-LM's --first-last-layers-bf16)
+  GatheredRows gathered{};
+  std::int64_t wide_start = 0;  // blocks at the start whose products are in 16 bits all the same,
+  std::int64_t wide_end = 0;    // and at the end (Megatron-LM's --first-last-layers-bf16)
   double main_gradient_bytes = 4;  // of a weight's gradient, into which the experts' are summed
   SequenceSlice slice{};           // a micro-batch is this one, which attends to those before it
   friend bool operator==(const LanguageForm&, const LanguageForm&) = default;

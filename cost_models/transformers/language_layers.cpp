@@ -368,6 +368,7 @@ LanguagePricing pricing_of_block(const LanguagePricing& given, std::int64_t bloc
   LanguagePricing pricing = given;
   if (!is_wide_block(pricing, block)) return pricing;
   pricing.form.product_bytes = 0;
+  pricing.form.gathered = {};
   pricing.product_peak = pricing.attention_peak;
   pricing.product_share = pricing.rates.gemm;
   pricing.rates.expert_floor = 0;  // nothing is cast

@@ -363,6 +363,7 @@ void set_product_rates(LanguagePricing& pricing, const DeviceKind& device,
                           (recipe.four_bits ? pricing.rates.gemm_4bit : 1);
   pricing.head_and_router = recipe.head_and_router;
   pricing.form.product_bytes = recipe.kept_bytes;
+  pricing.form.gathered = recipe.gathered;
 }
 
 const AttentionCurves& curves_on(const DeviceKind& device, AttentionKernel kernel) {

@@ -45,8 +45,9 @@
 // neighbours, each of whom has a ring with those at the same place of the other parts: its blocks
 // are as many bytes as those of the whole ring, and fewer.
 //
-// Tensors travel in the number format of the activations (fp8: 2 bytes), the loss's numbers in
-// fp32.
+// Tensors travel in the number format of the activations (fp8: 2 bytes), but for rows that are
+// gathered for quantized products of attention, an MLP or shared experts, which travel as their
+// recipe has them (product_recipes.cpp); the loss's numbers in fp32.
 #include <cmath>
 
 #include "cost_models/transformers/rank_sizes.hpp"
@@ -77,16 +78,26 @@ void add_collective(std::vector<LayerCollective>& list, CollectiveKind kind, Dim
                   routing, hidden, Time{}, Time{}, use});
 }
 
-// Around products on gathered rows, of `first` bytes before and `last` bytes behind them; of the
-// latter 0 where they are summed with the output of another half.
-void add_gathered(std::vector<LayerCollective>& list, Dimension group, double first, double last,
+// Bytes around products on gathered rows: gathered before and scattered behind them, and backward
+// scattered and gathered. The second and fourth are 0 where the output is summed with that of
+// another half.
+struct GatheredBytes {
+  double before = 0;
+  double behind = 0;
+  double gradient_before = 0;
+  double gradient_behind = 0;
+};
+
+void add_gathered(std::vector<LayerCollective>& list, Dimension group, const GatheredBytes& bytes,
                   double hidden = 0) {
-  add_collective(list, CollectiveKind::all_gather, group, first, {1, 0, 0}, hidden);
-  if (last > 0) {
-    add_collective(list, CollectiveKind::reduce_scatter, group, last, {1, 0, 0}, hidden);
-    add_collective(list, CollectiveKind::all_gather, group, last, {0, 1, 0}, hidden);
+  add_collective(list, CollectiveKind::all_gather, group, bytes.before, {1, 0, 0}, hidden);
+  if (bytes.behind > 0) {
+    add_collective(list, CollectiveKind::reduce_scatter, group, bytes.behind, {1, 0, 0}, hidden);
+    add_collective(list, CollectiveKind::all_gather, group, bytes.gradient_behind, {0, 1, 0},
+                   hidden);
   }
-  add_collective(list, CollectiveKind::reduce_scatter, group, first, {0, 1, 0}, hidden);
+  add_collective(list, CollectiveKind::reduce_scatter, group, bytes.gradient_before, {0, 1, 0},
+                 hidden);
 }
 
 // Around products, of which the first is divided by columns, the last by rows. Elements: of the
@@ -98,7 +109,9 @@ void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, doub
   const double last = sizes.bytes(behind);
   if (sizes.tensor <= 1) return;
   if (sizes.sequence) {
-    add_gathered(list, Dimension::tensor, first, last, hidden);
+    const GatheredRows& rows = sizes.gathered;
+    add_gathered(list, Dimension::tensor,
+                 {rows.bytes * before, last, first, rows.gradient_bytes * behind}, hidden);
   } else {
     if (last > 0)
       add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, last, {1, 0, 0});
@@ -147,11 +160,15 @@ void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerC
   }
   if (form.sharding.folded()) {
     const double bytes = sizes.bytes(experts.routed_rows * sizes.hidden);
-    if (sizes.expert_tensor > 1) add_gathered(list, Dimension::expert_tensor, bytes, bytes);
+    if (sizes.expert_tensor > 1) {
+      add_gathered(list, Dimension::expert_tensor, {bytes, bytes, bytes, bytes});
+    }
   } else {
     const bool gathers_rows = sizes.expert > 1 && sizes.sequence;
     const double rows = gathers_rows ? experts.routed_rows : sizes.tokens;
-    add_around(list, sizes, rows * sizes.hidden, rows * sizes.hidden);
+    RankSizes unquantized = sizes;  // rows are gathered before they are sorted by expert
+    unquantized.gathered = {sizes.element_bytes, sizes.element_bytes, false};
+    add_around(list, unquantized, rows * sizes.hidden, rows * sizes.hidden);
   }
   if (experts.shared_ffn > 0) {
     add_around(list, sizes, sizes.whole_elements(), sizes.whole_elements());

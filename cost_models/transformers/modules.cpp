@@ -8,7 +8,8 @@
 //   mla_up_proj     products from the low ranks, rotary embedding: frees queries, keys and values
 //                   (of a slice queries alone: later ones attend to its keys and values)
 //   mlp             a dense MLP with its last product: frees its inner tensors
-//   moe_act         the activation of the experts: frees its output, which the last product reads
+//   moe_act         the activation of the experts, with its clamp: frees its output, which the last
+//                   product reads, and the clamp's
 //   moe             router, exchange, experts and shared experts: frees all but their input
 //   shared_experts  as mlp
 //   ops             of products every second one, and all but products and attention (torchtitan's
@@ -135,16 +136,18 @@ std::vector<BlockModule> block_modules(const TransformerConfig& config, const La
   if (config.latent && attends) modules.push_back(latent_products(config, form, sizes));
   if (kind.feed == Feed::experts) {
     const RankExperts experts = rank_experts(config, form, sizes);
-    modules.push_back({"moe_act",
-                       whole({"experts_activation"}),
-                       sizes.bytes(experts.routed_rows * experts.ffn),
-                       {}});
     modules.push_back(
-        {"moe",
-         whole({"router", "routing", "permute", "sort_received", "experts_up", "experts_activation",
-                "experts_down", "sort_to_send", "unpermute", "shared_up", "shared_activation",
-                "shared_down", "shared_gate", "shared_weighing", "shared_add"}),
-         kept_by_experts(config, form), forward_alone(experts_collectives(config, form))});
+        {"moe_act",
+         whole({"experts_clamp", "experts_activation"}),
+         sizes.bytes((clamps_apart(config, form) ? 3 : 1) * experts.routed_rows * experts.ffn),
+         {}});
+    modules.push_back({"moe",
+                       whole({"router", "routing", "permute", "sort_received", "experts_up",
+                              "experts_clamp", "experts_activation", "experts_down", "experts_bias",
+                              "sort_to_send", "unpermute", "shared_up", "shared_activation",
+                              "shared_down", "shared_gate", "shared_weighing", "shared_add"}),
+                       kept_by_experts(config, form),
+                       forward_alone(experts_collectives(config, form))});
     if (experts.shared_ffn > 0) {
       modules.push_back({"shared_experts", whole({"shared_up", "shared_activation", "shared_down"}),
                          inner_bytes(sizes, config.gated, experts.shared_ffn),

@@ -25,15 +25,30 @@ constexpr std::string_view torchao =
 // Scales: one of 4 bytes a tensor (current, delayed) or 128 elements (block), one of 1 byte for 32
 // elements (MXFP8) or 16 (NVFP4). Transformer Engine keeps an input as W reads it, columnwise, and
 // Megatron's output layer and router are no layers of Transformer Engine.
+constexpr double of_blocks = 1 + 4.0 / 128;
+constexpr double of_mxfp8 = 1 + 1.0 / 32;
+constexpr double of_nvfp4 = 0.5 + 1.0 / 16;
+
+// Transformer Engine casts before it gathers, and gathers a gradient by rows and by columns where
+// its scales are of blocks (v2.10, pytorch/distributed.py, _all_gather_fp8, _all_gather_mxfp8 and
+// others, pytorch/module/base.py, grad_output_preprocess). So does torchao with one scale a tensor
+// (float8/float8_tensor_parallel.py, Float8ColwiseParallel and Float8RowwiseParallel); with scales
+// of rows torchtitan's plain ColwiseParallel gathers 16 bits, and each linear layer casts what was
+// gathered (torchtitan, models/llama3/infra/parallelize.py: enable_float8_tensorwise_tp). All read
+// 2026-11-30. The gathers of `fp8`, which is no recipe in particular, are in 16 bits.
+constexpr GatheredRows one_scale{1, 1, false};
+constexpr GatheredRows scales_of_rows{0, 0, true};
+
 constexpr std::array known_recipes{
-    ProductRecipe{"fp8", false, false, true, 2, "no recipe in particular; all is kept in 16 bits"},
-    ProductRecipe{"fp8-current", false, false, false, 1, guide},
-    ProductRecipe{"fp8-delayed", false, false, false, 1, guide},
-    ProductRecipe{"fp8-block", false, false, false, 1 + 4.0 / 128, guide},
-    ProductRecipe{"fp8-tensorwise", false, false, false, 2, torchao},
-    ProductRecipe{"fp8-rowwise", false, false, false, 2, torchao},
-    ProductRecipe{"mxfp8", false, true, false, 1 + 1.0 / 32, guide},
-    ProductRecipe{"nvfp4", true, true, false, 0.5 + 1.0 / 16, guide},
+    ProductRecipe{
+        "fp8", false, false, true, 2, {}, "no recipe in particular; all is kept in 16 bits"},
+    ProductRecipe{"fp8-current", false, false, false, 1, one_scale, guide},
+    ProductRecipe{"fp8-delayed", false, false, false, 1, one_scale, guide},
+    ProductRecipe{"fp8-block", false, false, false, of_blocks, {of_blocks, 2 * of_blocks}, guide},
+    ProductRecipe{"fp8-tensorwise", false, false, false, 2, one_scale, torchao},
+    ProductRecipe{"fp8-rowwise", false, false, false, 2, scales_of_rows, torchao},
+    ProductRecipe{"mxfp8", false, true, false, of_mxfp8, {of_mxfp8, 2 * of_mxfp8}, guide},
+    ProductRecipe{"nvfp4", true, true, false, of_nvfp4, {of_nvfp4, 2 * of_nvfp4}, guide},
 };
 
 // The twelve products of a block of hidden size 4,096 with an MLP of 16,384 on 15,872 rows, 19.2

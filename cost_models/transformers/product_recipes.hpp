@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "cost_models/transformers/kernels.hpp"
+
 namespace stageline {
 
 struct ProductRecipe {
@@ -14,6 +16,7 @@ struct ProductRecipe {
   bool by_hardware = false;      // scales of blocks are the tensor cores' work
   bool head_and_router = false;  // whether their products are quantized, too
   double kept_bytes = 2;         // of an element that W's product reads, with its scales
+  GatheredRows gathered{};       // by tensor-parallel ranks
   std::string_view source;
 };
 /// fp8, fp8-current, fp8-delayed, fp8-block, fp8-tensorwise, fp8-rowwise, mxfp8, nvfp4.

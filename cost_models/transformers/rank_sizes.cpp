@@ -43,6 +43,9 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   sizes.product_bytes = form.product_bytes > 0 ? form.product_bytes : form.element_bytes;
   sizes.operand_bytes = form.operand_bytes > 0 ? form.operand_bytes : form.element_bytes;
   sizes.main_gradient_bytes = form.main_gradient_bytes;
+  sizes.gathered = form.gathered;
+  if (sizes.gathered.bytes <= 0) sizes.gathered.bytes = form.element_bytes;
+  if (sizes.gathered.gradient_bytes <= 0) sizes.gathered.gradient_bytes = form.element_bytes;
   sizes.heads = real(config.heads) / sizes.tensor;
   if (config.latent) {
     sizes.key_heads = sizes.heads;
@@ -57,6 +60,12 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   const std::int64_t step = vocab_step * form.sharding.tensor;
   sizes.padded_vocab = real((config.vocab + step - 1) / step * step) / sizes.tensor;
   return sizes;
+}
+
+bool fuses_experts(const LanguageForm& form) { return form.graphs == CudaGraphs::full; }
+
+bool clamps_apart(const TransformerConfig& config, const LanguageForm& form) {
+  return config.clamped && config.gated && !fuses_experts(form);
 }
 
 double expert_imbalance(const LanguageForm& form) {

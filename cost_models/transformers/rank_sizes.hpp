@@ -50,6 +50,7 @@ struct RankSizes {
   double element_bytes = 2;        // of an activation and its gradient
   double product_bytes = 2;        // of an activation that a block's product keeps for W
   double operand_bytes = 2;        // of an operand of a product
+  GatheredRows gathered{};         // as the form's, nothing 0
   double main_gradient_bytes = 4;  // of a weight's gradient
 
   /// Whether a rank sends tokens of its part of the sequence to the experts of others: else its
@@ -77,6 +78,11 @@ struct RankSizes {
   double bytes(double elements) const { return element_bytes * elements; }
 };
 RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form);
+
+/// Whether one kernel does an expert's products and all between them (experts.cpp).
+bool fuses_experts(const LanguageForm& form);
+/// Whether the experts' activation is clamped by kernels of its own, which keep a copy.
+bool clamps_apart(const TransformerConfig& config, const LanguageForm& form);
 
 /// Rows that the most loaded rank's experts take over the mean, at most the form's capacity; the
 /// mean's where one rank has all experts.

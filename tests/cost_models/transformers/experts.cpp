@@ -115,6 +115,31 @@ TEST_CASE("a bias of the experts' output is added in fp32, expert by expert") {
   CHECK(called(block.input_grad, "experts_bias").bytes == 40 * elements);
 }
 
+// Megatron-Core clamps before its fused activation; one kernel does all where the step is a graph.
+TEST_CASE("a clamped activation is clamped by kernels of its own, but in a CUDA graph") {
+  LanguageForm form = divided_form(1, 1);
+  form.fused = true;
+  TransformerConfig config = mixtral_config();
+  CHECK_FALSE(has(block_kernels(config, form, 0).forward, "experts_clamp"));
+  const KeptBytes before = kept_by_block(config, form, 0);
+  config.clamped = config.mlp_bias = true;
+  const LayerKernels block = block_kernels(config, form, 0);
+  const double bytes = 2 * 2.0 * 4096 * 14336;  // two experts a token, 2 bytes an element
+  CHECK(called(block.forward, "experts_clamp").bytes == 8 * bytes);
+  CHECK(called(block.input_grad, "experts_clamp").bytes == 10 * bytes);
+  // It keeps both halves of what it makes.
+  const KeptBytes kept = kept_by_block(config, form, 0);
+  CHECK(kept.input_grad + kept.weight_grad - before.input_grad - before.weight_grad == 2 * bytes);
+  form.graphs = CudaGraphs::full;
+  for (const char* const name : {"experts_clamp", "experts_bias"}) {
+    CAPTURE(name);
+    CHECK(has(block.forward, name));
+    CHECK_FALSE(has(block_kernels(config, form, 0).forward, name));
+  }
+  CHECK(kept_by_block(config, form, 0).input_grad == before.input_grad);
+  CHECK(find_family("gpt-oss-120b")->config.clamped);
+}
+
 TEST_CASE("rows are permuted at half of the memory's bandwidth") {
   LanguageForm form = divided_form(1, 1);
   form.sharding.expert = 2;

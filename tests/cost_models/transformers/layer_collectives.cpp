@@ -1,8 +1,10 @@
 // Which collectives does a layer of a language model have, and of how many bytes?
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <vector>
 
+#include "cost_models/transformers/product_recipes.hpp"
 #include "tests/cost_models/transformers/configs.hpp"
 
 namespace stageline::layer_collectives_tests {
@@ -111,6 +113,34 @@ TEST_CASE("sequence parallelism: as many bytes, gathered and scattered") {
         Collectives{{CollectiveKind::all_gather, Dimension::tensor, whole, 1, 0, 0},
                     {CollectiveKind::reduce_scatter, Dimension::tensor, whole, 0, 1, 0},
                     {CollectiveKind::all_reduce, Dimension::tensor, Bytes{4 * 8192}, 3, 0, 0}});
+}
+
+// Transformer Engine gathers what it has cast, and scatters in 16 bits.
+TEST_CASE("rows are gathered for quantized products in their recipe's bytes") {
+  LanguageForm form = divided_form(1, 8, true);
+  const auto gathered_by = [&](const char* dtype) {
+    form.gathered = find_product_recipe(dtype)->gathered;
+    Collectives all = block_collectives(llama_config(), form, 0);
+    std::erase_if(
+        all, [](const LayerCollective& one) { return one.kind != CollectiveKind::all_gather; });
+    return all;
+  };
+  const std::int64_t whole = 8192 * 8192;
+  const auto gathers = [](std::int64_t bytes, int forward, int input_grad) {
+    return LayerCollective{
+        CollectiveKind::all_gather, Dimension::tensor, Bytes{bytes}, forward, input_grad, 0};
+  };
+  CHECK(gathered_by("fp8-current") == Collectives{gathers(whole, 2, 2)});
+  CHECK(gathered_by("fp8-tensorwise") == Collectives{gathers(whole, 2, 2)});
+  CHECK(gathered_by("fp8-rowwise") == Collectives{gathers(2 * whole, 2, 2)});
+  CHECK(gathered_by("fp8") == Collectives{gathers(2 * whole, 2, 2)});
+  // A gradient by rows and by columns.
+  CHECK(gathered_by("mxfp8") ==
+        Collectives{gathers(whole * 33 / 32, 2, 0), gathers(whole * 33 / 16, 0, 2)});
+  form.gathered = find_product_recipe("fp8-current")->gathered;
+  Collectives all = block_collectives(llama_config(), form, 0);
+  CHECK(all.back() == LayerCollective{CollectiveKind::reduce_scatter, Dimension::tensor,
+                                      Bytes{2 * whole}, 2, 2, 0});
 }
 
 // GPT-NeoX reduces the sum of both outputs, and the gradient of each half's input.

@@ -107,6 +107,24 @@ TEST_CASE("a recipe quantizes the products of blocks, at its own speed") {
         doctest::Approx(eight * 22.9 / 20.3));
 }
 
+// torchtitan gathers 16 bits for scales of rows, and each linear layer casts all rows.
+TEST_CASE("rows that are gathered in 16 bits are cast by every rank") {
+  const DeviceKind h100 = device_called("h100", false);
+  LanguageForm form;
+  form.sharding.tensor = 8;
+  const auto forward = [&](const char* dtype) {
+    return to_seconds(priced(dtype, h100, form).layers[1].forward);
+  };
+  const double products = forward("fp8-rowwise") - forward("fp8-tensorwise");
+  form.sharding.sequence = true;
+  // Two halves of a block, 3 bytes an element of 7/8 of the rows.
+  const double casts = 2 * 3.0 * 2048 * 8192 * 7 / 8 / (2e12 * KernelRates{}.memory);
+  CHECK(forward("fp8-rowwise") - forward("fp8-tensorwise") ==
+        doctest::Approx(products + casts).epsilon(1e-6));
+  form.wide_start = 3;
+  CHECK(forward("fp8-rowwise") == forward("bf16"));
+}
+
 TEST_CASE("blocks at either end may stay in 16 bits") {
   const DeviceKind b300 = device_called("b300", true);
   const Model wide = priced("bf16", b300);
