@@ -71,7 +71,7 @@ constexpr KernelRates a100() {
 constexpr KernelRates h100() {
   KernelRates rates;
   rates.gemm = 0.71;
-  rates.gemm_8bit = 0.65;
+  rates.gemm_8bit = 0.60;
   rates.gemm_rows = 223;
   rates.gemm_columns = 223;
   rates.attention_plain = 0.35;
@@ -100,7 +100,7 @@ constexpr KernelRates b200() {
 
 constexpr KernelRates gb200() {
   KernelRates rates = b200();
-  rates.gemm = 0.56;
+  rates.gemm = 0.60;
   rates.gemm_8bit = 0.52;
   return rates;
 }
@@ -122,7 +122,8 @@ constexpr std::string_view source_of_a100 =
 constexpr std::string_view of_h100 =
     "products and memory fitted to PyTorch FSDP's runs on fewer than 64 H100 (mosaicml/llm-foundry, "
     "scripts/train/benchmarking); 8-bit products to six runs of Llama 3 with Megatron-Bridge (NeMo "
-    "containers 25.09 and 25.11) beside cuDNN's measured attention, which leave 4.1 %; fused "
+    "containers 25.09 and 25.11) beside cuDNN's measured attention and gathers in 8 bits (0.604, "
+    "2026-11-30), which leave 3.0 %; fused "
     "attention of PyTorch's to those of llm-foundry and six of torchtitan, which leave 5.7 %; launch "
     "and CPU time and plain attention as on A100";
 constexpr std::string_view of_h200 =
@@ -136,9 +137,11 @@ constexpr std::string_view of_b200 =
     "times as fast as 8-bit ones on a B300 (Transformer Engine's GEMM Profiling Tutorial, 9.147 and "
     "6.453 ms, read 2026-11-29); launch and CPU time and plain attention as on A100";
 constexpr std::string_view of_gb200 =
-    "products of 16 bits fitted to six runs of Nemotron-4 340B (NVIDIA DGX Cloud Benchmarking, 2025), "
-    "which leave 4.4 %; of 8 bits to those in FP8 and eleven of Llama 3 70B with Megatron-Bridge (NeMo "
-    "containers 25.11 to 26.06), which leave 4.0 %; others as the B200";
+    "products of 16 bits fitted to six runs of Nemotron-4 340B (NVIDIA DGX Cloud Benchmarking, 2025) "
+    "beside cuDNN's curve of attention (0.597, 2026-11-30), which leave 1.8 %; of 8 bits to those in "
+    "FP8 and eleven of Llama 3 70B with Megatron-Bridge (NeMo containers 25.11 to 26.06) beside one "
+    "constant of attention (4.0 %; beside the curve the two models disagree, 0.493 leaves 5.1 % and "
+    "predicts the other model worse); others as the B200";
 constexpr std::string_view of_gb300 =
     "products of 16 bits: a block's twelve on a B300 (Transformer Engine's GEMM Profiling Tutorial, "
     "read 2026-11-29); of 8 bits fitted to nine runs of Llama 3 70B with Megatron-Bridge (NeMo "
