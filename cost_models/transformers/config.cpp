@@ -132,7 +132,7 @@ std::int64_t mlp_weights(const TransformerConfig& config, std::int64_t ffn) {
 
 std::int64_t mlp_parameters(const TransformerConfig& config, std::int64_t ffn) {
   const std::int64_t biases = config.mlp_bias ? (config.gated ? 2 : 1) * ffn + config.hidden : 0;
-  return mlp_weights(config, ffn) + biases +
+  return mlp_weights(config, ffn) + biases + config.activation_parameters +
          (config.inner_norms ? norm_parameters(config, ffn) : 0);
 }
 

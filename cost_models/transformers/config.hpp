@@ -118,7 +118,8 @@ struct TransformerConfig {
   bool last_norm = true;        // one before the head (BERT: none)
   bool embedding_norm = false;  // and one behind the embedding (BLOOM)
   bool inner_norms = false;     // before the last product of attention and of an MLP (BitNet)
-  bool head_dense = false;      // the head has a product h × h, an activation and a norm (BERT)
+  std::int64_t activation_parameters = 0;  // of a dense MLP: what its activation learns (xIELU)
+  bool head_dense = false;  // the head has a product h × h, an activation and a norm (BERT)
   QueryKeyNorm query_key_norm = QueryKeyNorm::none;
   bool attention_gate = false;     // attention's output is weighed by a product (Qwen3-Next)
   bool sinks = false;              // a learned number a head in the softmax's sum (GPT-OSS)

@@ -262,6 +262,9 @@ void read_mixers(const Keys& keys, const FamilyRow& row, TransformerConfig& conf
   const bool windows =
       std::any_of(kinds.begin(), kinds.end(), [](const BlockKind& kind) { return kind.window; });
   config.window = windows ? number_of(keys, row.window, 0) : 0;
+  if (typed && !windows) {
+    for (const std::string& key : spellings_of(row.window.keys)) keys.has(key);  // of no block
+  }
   if (windows && row.window.keys.empty())
     config.window = number_of(keys, {"sliding_window", needed});
   if (config.window > 0) return;

@@ -211,6 +211,7 @@ void read_sizes(const Keys& keys, const FamilyRow& row, TransformerConfig& confi
   config.norms_before = row.norms_before;
   config.norms_behind = row.norms_behind;
   config.inner_norms = row.inner_norms;
+  config.activation_parameters = row.activation_parameters;
   config.first_norm = row.first_norm;
   config.last_norm = row.last_norm;
   config.causal = !row.encoder;

@@ -54,7 +54,8 @@ constexpr std::array state_rows{
                                 "rescale_prenorm_residual|residual_in_fp32|use_mamba_kernels|"
                                 "num_logits_to_keep|chunk_size|expand|moe_shared_expert_overlap|"
                                 "use_fp32_residual|is_hybrid|norm_before_gate|"
-                                "n_shared_experts|tie_word_embeddings",
+                                "n_shared_experts|tie_word_embeddings|mtp_layers_block_type|"
+                                "mtp_hybrid_override_pattern",
               .must_be_false = "mlp_bias"},
     FamilyRow{.type = "bert",
               .causal_class = "BertForMaskedLM",
@@ -75,8 +76,9 @@ constexpr std::array state_rows{
               .token_types = {"type_vocab_size", 2},
               .positions = Positions::learned,
               .without_effect = "pooler_fc_size|pooler_num_attention_heads|pooler_num_fc_layers|"
-                                "pooler_size_per_head|pooler_type|directionality",
-              .must_be_false = "is_decoder|add_cross_attention"},
+                                "pooler_size_per_head|pooler_type|directionality|"
+                                "task_type_vocab_size",
+              .must_be_false = "is_decoder|add_cross_attention|use_task_id"},
     FamilyRow{.type = "falcon_h1",
               .causal_class = "FalconH1ForCausalLM",
               .mlp_bias = {"mlp_bias", false},
@@ -207,14 +209,21 @@ constexpr std::string_view two_chains =
     "it is an encoder and a decoder that attends to its output, two chains of blocks, and one chain "
     "is priced; price either one as \"transformer\" with its sizes, the decoder's cross attention "
     "as one more attention a block";
+constexpr std::string_view image_tower =
+    "it reads images and has no vocabulary; price its blocks as \"transformer\" with its sizes, as "
+    "--encoder takes them";
 constexpr std::string_view own_inputs =
     "its blocks have a table of inputs each, share keys and values, or have heads of two widths";
 
 constexpr std::array known_refusals{
     RefusedType{"bart", two_chains},
+    RefusedType{"bigbird_pegasus", two_chains},
+    RefusedType{"blenderbot", two_chains},
+    RefusedType{"blenderbot-small", two_chains},
     RefusedType{"deepseek_v4",
                 "its attention compresses keys by two rates, and its residual is several streams "
                 "that are mixed (hyper-connections)"},
+    RefusedType{"diffllama", "each head is the difference of two softmaxes over shared values"},
     RefusedType{
         "gemma3n",
         "its blocks predict and correct several streams (AltUp), have low-rank residuals, a "
@@ -225,15 +234,40 @@ constexpr std::array known_refusals{
         "table of inputs each, and share keys and values"},
     RefusedType{"gemma4", own_inputs},
     RefusedType{"gemma4_text", own_inputs},
+    RefusedType{"gemma4_unified", own_inputs},
+    RefusedType{"gemma4_unified_text", own_inputs},
+    RefusedType{"kimi_linear",
+                "its linear blocks decay each channel by itself (KDA), beside latent attention"},
+    RefusedType{"led", two_chains},
+    RefusedType{"longcat_flash", "each block has two of attention and MLP beside its experts"},
+    RefusedType{"longt5", two_chains},
+    RefusedType{"m2m_100", two_chains},
+    RefusedType{"marian", two_chains},
+    RefusedType{"mbart", two_chains},
+    RefusedType{"mimo_v2_flash", "keys and values of its heads are of different widths"},
     RefusedType{"mt5", two_chains},
+    RefusedType{"mvp", two_chains},
+    RefusedType{"nllb-moe", two_chains},
+    RefusedType{"pegasus", two_chains},
+    RefusedType{"plbart", two_chains},
+    RefusedType{"prophetnet", two_chains},
     RefusedType{"qwen4_exp",
                 "its residual is several streams that are mixed, and blocks look up "
                 "n-grams of tokens"},
     RefusedType{"qwen4_exp_text",
                 "its residual is several streams that are mixed, and blocks look "
                 "up n-grams of tokens"},
+    RefusedType{"recurrent_gemma", "its blocks have a gated linear recurrence (RG-LRU)"},
+    RefusedType{"rwkv", "its blocks mix tokens by a decay a channel, without attention (RWKV)"},
+    RefusedType{"siglip_vision_model", image_tower},
+    RefusedType{"switch_transformers", two_chains},
     RefusedType{"t5", two_chains},
+    RefusedType{"t5gemma", two_chains},
     RefusedType{"umt5", two_chains},
+    RefusedType{"vit", image_tower},
+    RefusedType{"whisper", two_chains},
+    RefusedType{"xlstm", "its blocks have a matrix memory with exponential gates (xLSTM)"},
+    RefusedType{"zamba", "blocks of attention share their weights, and read the embedding beside"},
     RefusedType{"zamba2", "blocks of attention share their weights, with an adapter at each place"},
 };
 

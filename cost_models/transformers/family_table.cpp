@@ -121,7 +121,7 @@ constexpr std::array known_rows{
               .qkv_bias = never,
               .projection_bias = never,
               .experts = &ernie_experts,
-              .without_effect = "moe_capacity|moe_gate|moe_use_aux_free",
+              .without_effect = "moe_capacity|moe_gate|moe_norm_min|moe_use_aux_free",
               .must_be_false = "use_bias"},
     FamilyRow{.type = "exaone4",
               .causal_class = "Exaone4ForCausalLM",
@@ -461,21 +461,6 @@ constexpr std::array known_rows{
               .without_effect = "norm_type|mlp_type"},
 };
 
-constexpr std::array known_aliases{
-    TypeAlias{"kimi_k2", "deepseek_v3"},
-    TypeAlias{"gemma3", "gemma3_text"},
-    TypeAlias{"glm4v_moe_text", "glm4_moe"},
-    TypeAlias{"glm4v_text", "glm4"},
-    TypeAlias{"minimax_m1", "minimax"},
-    TypeAlias{"minimax_text_01", "minimax"},
-    TypeAlias{"qwen2_5_vl", "qwen2"},
-    TypeAlias{"qwen2_5_vl_text", "qwen2"},
-    TypeAlias{"qwen2_vl", "qwen2"},
-    TypeAlias{"qwen2_vl_text", "qwen2"},
-    TypeAlias{"qwen3_vl_moe_text", "qwen3_moe"},
-    TypeAlias{"qwen3_vl_text", "qwen3"},
-};
-
 }  // namespace
 
 std::span<const FamilyRow> family_rows() {
@@ -483,11 +468,10 @@ std::span<const FamilyRow> family_rows() {
     const std::span<const FamilyRow> first = state_and_encoder_rows();
     std::vector<FamilyRow> all(first.begin(), first.end());
     all.insert(all.end(), known_rows.begin(), known_rows.end());
+    all.insert(all.end(), variant_rows().begin(), variant_rows().end());
     return all;
   }();
   return rows;
 }
-
-std::span<const TypeAlias> type_aliases() { return known_aliases; }
 
 }  // namespace stageline

@@ -74,6 +74,7 @@ struct FamilyRow {
   bool norms_before = true;
   bool norms_behind = false;
   bool inner_norms = false;
+  std::int64_t activation_parameters = 0;
   bool first_norm = true;
   bool encoder = false;  // tokens attend to all; a norm behind the embedding; a product in the head
   bool last_norm = true;
@@ -102,6 +103,8 @@ struct FamilyRow {
 std::span<const FamilyRow> family_rows();
 /// Part of these: models with layers of constant state, and encoders (family_states.cpp).
 std::span<const FamilyRow> state_and_encoder_rows();
+/// And those that vary a better known type (family_variants.cpp).
+std::span<const FamilyRow> variant_rows();
 
 /// A type that is refused, since its form is known and has parts that are not modelled.
 struct RefusedType {

@@ -367,8 +367,14 @@ TransformerConfig read_falcon(const Keys& keys) {
 TransformerConfig read_gpt_bigcode(const Keys& keys) {
   TransformerConfig config = read_gpt2(keys);
   if (keys.flag_or("multi_query", true)) config.kv_heads = 1;
-  for (const char* const key : {"attention_softmax_in_fp32", "inference_runner",
-                                "pre_allocate_kv_cache", "validate_runner_input"}) {
+  if (keys.whole_or("num_key_value_heads", config.kv_heads) != config.kv_heads) {
+    keys.refuse("num_key_value_heads",
+                fmt::format("num_key_value_heads is {}, and multi_query makes it {}; remove one",
+                            keys.whole("num_key_value_heads"), config.kv_heads));
+  }
+  for (const char* const key :
+       {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "inference_runner",
+        "pre_allocate_kv_cache", "validate_runner_input"}) {
     keys.has(key);
   }
   return config;

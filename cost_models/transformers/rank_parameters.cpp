@@ -39,7 +39,9 @@ std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
   if (kind.attends()) sum += replicated_attention(config, kind);
   if (kind.scans()) sum += replicated_linear(config, *config.linear);
   if (kind.feed == Feed::none) return sum;
-  if (kind.feed == Feed::dense) return sum + (config.mlp_bias ? h : 0);
+  if (kind.feed == Feed::dense) {
+    return sum + (config.mlp_bias ? h : 0) + config.activation_parameters;
+  }
   const Experts& experts = *config.experts;
   sum += h * experts.count + (experts.correction_bias ? experts.count : 0);
   if (experts.shared_ffn > 0 && config.mlp_bias) sum += h;

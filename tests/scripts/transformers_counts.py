@@ -11,7 +11,15 @@ import sys
 
 FILE = pathlib.Path(__file__).parents[1] / "cost_models/transformers/families.json"
 CORRECTIONS = ("correction_bias", "expert_bias")  # buffers, which published files hold as weights
-MASKED = ("bert", "modernbert", "roberta")  # counted with the head of masked tokens
+MASKED = (
+    "bert",
+    "camembert",
+    "ernie",
+    "modernbert",
+    "roberta",
+    "roberta-prelayernorm",
+    "xlm-roberta",
+)  # counted with the head of masked tokens
 WITHOUT_CORRECTION = "minimax_m2"  # where the file does not say use_routing_bias
 
 

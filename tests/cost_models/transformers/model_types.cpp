@@ -14,6 +14,7 @@
 
 #include "cost_models/transformers/config.hpp"
 #include "cost_models/transformers/hugging_face.hpp"
+#include "cost_models/transformers/rank_parameters.hpp"
 #include "sim/base/errors.hpp"
 
 namespace stageline::model_types_tests {
@@ -89,6 +90,48 @@ TEST_CASE("every model_type has the parameters that transformers counts") {
     CAPTURE(type);
     CHECK(std::find(types.begin(), types.end(), type) != types.end());
   }
+}
+
+TEST_CASE("a window's width says nothing where layer_types lists no block with one") {
+  Json json = counted_of("mellum");
+  const std::int64_t count = parameters(read(json));
+  json["layer_types"] = std::vector<std::string>(4, "full_attention");
+  const TransformerConfig config = read(json);
+  CHECK(config.window == 0);
+  CHECK(parameters(config) == count);
+  json.erase("layer_types");
+  json["model_type"] = "qwen3_moe";  // which has windows under another key, too
+  json.erase("mlp_layer_types");
+  json["use_sliding_window"] = true;
+  CHECK(!refusal(json.dump()).empty());
+}
+
+TEST_CASE("types are refused by what they are, or read under the name of another") {
+  const Json llama = counted_of("llama");
+  const auto as = [&](const char* type) {
+    Json json = llama;
+    json["model_type"] = type;
+    return refusal(json.dump());
+  };
+  for (const char* const type : {"t5", "bart", "whisper", "marian", "nllb-moe"}) {
+    CAPTURE(type);
+    CHECK(as(type).find("two chains of blocks") != std::string::npos);
+  }
+  CHECK(as("vit").find("reads images and has no vocabulary") != std::string::npos);
+  CHECK(as("gemma4_unified_text").find("heads of two widths") != std::string::npos);
+  CHECK(read(counted_of("xlm-roberta")).family == "roberta");
+  CHECK(read(counted_of("codegen")).family == "gptj");
+}
+
+TEST_CASE("Apertus counts what its activation learns, on each tensor-parallel rank") {
+  const TransformerConfig config = read(counted_of("apertus"));
+  CHECK(config.activation_parameters == 2);
+  TransformerConfig without = config;
+  without.activation_parameters = 0;
+  CHECK(parameters(config) == parameters(without) + 2 * config.layers);
+  const Sharding halves{.tensor = 2};
+  CHECK(parameters_of_block(config, halves, 0).all ==
+        parameters_of_block(without, halves, 0).all + 2);
 }
 
 TEST_CASE("InternLM 2 and Baichuan have Llama's parameters") {
