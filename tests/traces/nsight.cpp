@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -211,6 +212,52 @@ std::string nsight_error(const std::string& bytes) {
     return error.what();
   }
   return "";
+}
+
+TEST_CASE("device memory is what processes allocated and did not free, at the most") {
+  const std::map<std::int64_t, std::vector<Range>> processes{{100, ranges_of(0)},
+                                                             {200, ranges_of(1)}};
+  ExportWriter writer;
+  int device = 0;
+  for (const auto& [process, ranges] : processes) {
+    for (const Range& range : ranges) writer.add(process, device, range, false);
+    ++device;
+  }
+  writer.run(
+      "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER, globalPid INTEGER, deviceId INTEGER,"
+      " bytes INTEGER, memKind INTEGER, memoryOperationType INTEGER);");
+  const auto allocate = [&](std::int64_t at, std::int64_t process, int on, std::int64_t bytes,
+                            int kind, int freed) {
+    writer.run(
+        fmt::format("INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES ({}, {}, {}, {}, {}, {});", at,
+                    (std::int64_t{3} << 48) + process * (1 << 24), on, bytes, kind, freed));
+  };
+  allocate(1, 100, 0, 3'000'000'000, 2, 0);
+  allocate(2, 100, 0, 9'000'000'000, 1, 0);  // pinned memory of the host
+  allocate(3, 200, 1, 2'000'000'000, 2, 0);
+  allocate(4, 200, 1, 1'500'000'000, 2, 0);
+  allocate(5, 200, 1, 1'500'000'000, 2, 1);
+  allocate(6, 200, 1, 1'000'000'000, 2, 0);
+  const RangeNames names = own_names();
+  const KinetoRun run = read_kineto(nsight_profiles(writer.bytes(), "a.sqlite"), &names);
+  const std::string note = "device memory: 3.500 GB reserved at most, on rank 1";
+  CHECK(std::find(run.notes.begin(), run.notes.end(), note) != run.notes.end());
+  allocate(7, 100, 0, -1, 2, 0);
+  CHECK(nsight_error(writer.bytes()).find("of -1 bytes, which no device has") != std::string::npos);
+}
+
+TEST_CASE("device memory of PyTorch's own events is told, the host's is not") {
+  std::string text = profile_text(ranges_of(0), {});
+  const std::size_t at = text.find("\"traceEvents\"");
+  text.insert(text.find('[', at) + 1, R"(
+{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1.5, "args":
+ {"Total Allocated": 2000000000, "Total Reserved": 3000000000, "Device Type": 1, "Device Id": 0}},
+{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 2.5, "args":
+ {"Total Allocated": 7000000000, "Device Type": 0, "Device Id": -1}},)");
+  const RangeNames names = own_names();
+  const KinetoRun run = read_kineto({{"0.json", text}}, &names);
+  const std::string note = "device memory: 2.000 GB allocated and 3.000 GB reserved at most";
+  CHECK(std::find(run.notes.begin(), run.notes.end(), note) != run.notes.end());
 }
 
 TEST_CASE("what is no export, or has no ranges, is refused in one sentence") {

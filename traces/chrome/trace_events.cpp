@@ -143,6 +143,9 @@ class Scanner {
       if (key == "External id") event_.external_id = text();
       if (key == "correlation") event_.correlation = text();
       if (key == "Sequence number") event_.sequence = text();
+      if (key == "Device Type") event_.device_type = text();
+      if (key == "Total Allocated") event_.allocated = text();
+      if (key == "Total Reserved") event_.reserved = text();
       if (key == "overlapped") event_.overlapped = text() == "true";
     } else if (!in_events_ || open_.size() == 1) {
       head_field(kind, text);

@@ -23,6 +23,9 @@ struct TraceEvent {
   std::string external_id;  // args["External id"]: joins a GPU range to its launch
   std::string correlation;  // args["correlation"]: joins a kernel to the call that launched it
   std::string sequence;     // args["Sequence number"]: joins a backward op to its forward op
+  std::string device_type;  // args["Device Type"] of "[memory]": "0" is the host
+  std::string allocated;    // args["Total Allocated"], bytes
+  std::string reserved;     // args["Total Reserved"], bytes
   bool overlapped = false;  // args.overlapped
 };
 

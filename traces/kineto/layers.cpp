@@ -207,6 +207,9 @@ void check_share(const LayerEvents& events, const LayerMeter& meter,
                     "--names FILE)",
                     print(kineto_time(meter.work())), what, print(kineto_time(other))));
   }
+  if (const std::string memory = memory_text(events.rank.traffic.memory()); !memory.empty()) {
+    notes.push_back(memory);
+  }
   constexpr double mentioned = 0.05;
   if (static_cast<double>(other) >= mentioned * static_cast<double>(meter.work())) {
     notes.push_back(fmt::format("{} of {} are of no layer and no update ({} are), and are left out",

@@ -76,6 +76,20 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
   }
 }
 
+void note_memory(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
+  const auto held = [](const KinetoRank& rank) {
+    const ProfiledMemory& memory = rank.traffic.memory();
+    return std::max(memory.allocated, memory.reserved);
+  };
+  const auto most =
+      std::max_element(ranks.begin(), ranks.end(),
+                       [&](const KinetoRank& a, const KinetoRank& b) { return held(a) < held(b); });
+  if (most == ranks.end() || held(*most) == 0) return;
+  run.notes.push_back(
+      fmt::format("{}{}", memory_text(most->traffic.memory()),
+                  ranks.size() > 1 ? fmt::format(", on rank {}", *most->rank) : ""));
+}
+
 // Forwards and backwards that are found by autograd's operators hold what autograd knows of alone:
 // not what an extension runs beside it.
 void check_work(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
@@ -225,6 +239,7 @@ void merge(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   run.source = ranks[0].source;
   run.accelerator = ranks[0].accelerator;
   note_ranges(ranks, run);
+  note_memory(ranks, run);
   check_work(ranks, run);
   const bool found = ranks[0].style == KinetoStyle::named;
   if (found) drop_outer_messages(ranks);

@@ -1,10 +1,14 @@
 // Recognises messages, collectives and kernels by the names and categories of events.
 #include "traces/kineto/traffic.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "sim/base/numbers.hpp"
+#include "sim/base/units.hpp"
 #include "traces/kineto/profile_times.hpp"
 
 namespace stageline {
@@ -65,7 +69,24 @@ bool is_on_device(const TraceEvent& event) {
   return event.category == "gpu_memcpy" || event.category == "gpu_memset" || is_kernel(event);
 }
 
+std::string memory_text(const ProfiledMemory& memory) {
+  if (memory.allocated <= 0 && memory.reserved <= 0) return "";
+  std::string text = "device memory:";
+  if (memory.allocated > 0) text += fmt::format(" {} allocated", print(Bytes{memory.allocated}));
+  if (memory.allocated > 0 && memory.reserved > 0) text += " and";
+  if (memory.reserved > 0) text += fmt::format(" {} reserved", print(Bytes{memory.reserved}));
+  return text + " at most";
+}
+
 void KinetoTraffic::look_at(const TraceEvent& event, const ProfileTimes& times) {
+  if (event.phase == "i" && event.name == "[memory]" && event.device_type != "0") {
+    const auto most = [](std::int64_t& peak, const std::string& bytes) {
+      peak = std::max(peak, parse_number<std::int64_t>(bytes).value_or(0));
+    };
+    most(memory_.allocated, event.allocated);
+    most(memory_.reserved, event.reserved);
+    return;
+  }
   if (event.phase != "X") return;
   const std::string_view name = event.name;
   if (is_kernel(event)) {

@@ -1,9 +1,10 @@
 // What a profile shows of the communication between its rank and others, and of the accelerator
-// that the rank launches its work on.
+// that the rank launches its work on, with its memory.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "traces/chrome/trace_events.hpp"
 
@@ -21,6 +22,15 @@ bool is_launcher(const TraceEvent& event);
 
 /// A kernel, a copy or a memset.
 bool is_on_device(const TraceEvent& event);
+
+/// Bytes of an accelerator's memory at the most, where the profile has "[memory]" events of it
+/// (profile_memory=True, or nsys --cuda-memory-usage=true); 0: unknown.
+struct ProfiledMemory {
+  std::int64_t allocated = 0;  // by PyTorch's allocator
+  std::int64_t reserved = 0;   // of the device
+};
+/// "device memory: 40.00 GB allocated and 42.00 GB reserved at most"; empty where both are unknown.
+std::string memory_text(const ProfiledMemory& memory);
 
 enum class MessageWay : std::uint8_t { send, receive };
 
@@ -40,6 +50,7 @@ class KinetoTraffic {
 
   /// Whether work is done on an accelerator: kernels, launches, or NCCL, which moves nothing else.
   bool accelerator() const { return accelerator_; }
+  const ProfiledMemory& memory() const { return memory_; }
 
  private:
   struct End {
@@ -58,6 +69,7 @@ class KinetoTraffic {
   std::optional<End> first_;
   std::optional<End> last_;
   bool accelerator_ = false;
+  ProfiledMemory memory_;
 };
 
 }  // namespace stageline

@@ -3,6 +3,7 @@
 //   NVTX_EVENTS                    push-pop and start-end ranges, by thread; text or textId
 //   CUPTI_ACTIVITY_KIND_RUNTIME    the calls that launch, by correlationId
 //   CUPTI_ACTIVITY_KIND_KERNEL     and _MEMCPY, _MEMSET: what the device did
+//   CUDA_GPU_MEMORY_USAGE_EVENTS   what processes allocated of a device and freed
 //   StringIds                      texts by number
 //
 // Times are nanoseconds since the session began (TARGET_INFO_SESSION_START_TIME). A globalTid holds
@@ -33,7 +34,8 @@ constexpr std::string_view magic{"SQLite format 3\0", 16};
 constexpr std::int64_t process_bits = 1 << 24;  // of a globalTid
 constexpr int push_pop_range = 59;              // ENUM_NSYS_EVENT_TYPE
 constexpr int start_end_range = 60;
-constexpr std::size_t longest_name = 1000;       // bytes
+constexpr std::size_t longest_name = 1000;  // bytes
+constexpr std::int64_t most_allocated = std::int64_t{1} << 50;
 constexpr std::size_t usual_event_length = 128;  // as text
 
 using Database = std::unique_ptr<sqlite3, decltype(&sqlite3_close)>;
@@ -46,6 +48,7 @@ struct NsightEvent {
   const std::string* name = nullptr;  // in JSON's quotes
   std::int64_t thread = 0;
   std::int64_t correlation = 0;  // 0: none
+  std::int64_t held = -1;        // bytes of the device behind it; -1: it is no event of memory
 };
 
 struct NsightProcess {
@@ -81,6 +84,7 @@ class NsightReader {
     read_device_work("CUPTI_ACTIVITY_KIND_KERNEL", "kernel");
     read_device_work("CUPTI_ACTIVITY_KIND_MEMCPY", "gpu_memcpy");
     read_device_work("CUPTI_ACTIVITY_KIND_MEMSET", "gpu_memset");
+    read_memory();
     return std::move(processes_);
   }
 
@@ -256,6 +260,32 @@ class NsightReader {
     }
   }
 
+  // Allocations of device memory (memKind 2 and 3, where the column is there) by process and
+  // device.
+  void read_memory() {
+    const std::string table = "CUDA_GPU_MEMORY_USAGE_EVENTS";
+    if (!has_table(table) || !has_column(table, "globalPid")) return;
+    const std::string where = has_column(table, "memKind") ? " WHERE memKind IN (2, 3)" : "";
+    const Statement statement = prepared(fmt::format(
+        "SELECT start, globalPid, deviceId, bytes, memoryOperationType FROM {}{} ORDER BY "
+        "start, memoryOperationType DESC",
+        table, where));
+    const std::string* const name = name_of("[memory]");
+    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> held;
+    while (step(statement)) {
+      const std::int64_t process = number_at(statement, 1);
+      const std::int64_t bytes = number_at(statement, 3);
+      if (bytes < 0 || bytes > most_allocated) {
+        refuse(fmt::format("an event of {} is of {} bytes, which no device has", table, bytes));
+      }
+      std::int64_t& now = held[{process, number_at(statement, 2)}];
+      now = number_at(statement, 4) == 0 ? std::min(now + bytes, most_allocated)
+                                         : std::max<std::int64_t>(now - bytes, 0);
+      const std::int64_t start = number_at(statement, 0);
+      add(process_of(process), {start, start, "cpu_instant_event", name, 0, 0, now});
+    }
+  }
+
   const std::string& bytes_;
   const std::string& file_;
   Database database_;
@@ -282,6 +312,15 @@ std::string kineto_text(const NsightReader& reader, std::int64_t number,
   text.reserve(text.size() + process.events.size() * usual_event_length);
   const char* between = "\n";
   for (const NsightEvent& event : process.events) {
+    if (event.held >= 0) {
+      fmt::format_to(std::back_inserter(text),
+                     R"({}{{"ph":"i","cat":"{}","name":{},"pid":{},"tid":{},"ts":{}.{:03},)"
+                     R"("args":{{"Device Type":1,"Total Reserved":{}}}}})",
+                     between, event.category, *event.name, number, event.thread, event.start / 1000,
+                     event.start % 1000, event.held);
+      between = ",\n";
+      continue;
+    }
     const std::int64_t length = event.end - event.start;
     fmt::format_to(std::back_inserter(text),
                    R"({}{{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{}.{:03},)"
