@@ -135,7 +135,7 @@ std::string title(const ScheduleSpec& spec) {
 bool is_program_path(std::string_view item) {
   const std::string_view name = item.substr(0, item.find_first_of(":="));
   return item == "-" || name.find('/') != std::string_view::npos || name.ends_with(".slp") ||
-         name.ends_with(".csv");
+         name.ends_with(".csv") || name.ends_with(".et");
 }
 
 std::string spelled(const ScheduleSpec& spec) {

@@ -10,6 +10,7 @@
 #include "sim/model.hpp"
 #include "sim/placement.hpp"
 #include "sim/program.hpp"
+#include "traces/timelines.hpp"
 
 namespace stageline {
 
@@ -68,5 +69,11 @@ struct ChakraTraces {
 /// those of compile() on these costs. Throws UsageError where one device waits for another without
 /// a message, which the format cannot express, and where this build has no protobuf.
 ChakraTraces write_chakra(const Program& program, const Costs& costs);
+
+/// The program of Chakra execution traces, a file a rank in order: of write_chakra()'s the program
+/// with its messages, reductions and updates; of others what the messages between ranks say, one
+/// stage a rank. Throws TraceError for files that are damaged or say no pipeline, ProgramError, and
+/// UsageError where this build has no protobuf.
+ReadProgram read_chakra(const std::vector<NamedText>& ranks);
 
 }  // namespace stageline

@@ -10,6 +10,14 @@ try program uniform:layers=3 --devices 4 --schedule pipedream:replicas=3-1 --for
 ls
 cat mixed.groups.json
 grep -a -c -o 'SEND_F' straight.0.et straight.1.et
+# Read back: named by any of its files. SimAI's workload is a text, and a trace when it is read.
+try program straight.1.et
+try simulate uniform:layers=3 --program straight.0.et --devices 3
+cp straight.0.et alone.et
+try program alone.et
+try program uniform:layers=3 --devices 3 --format simai --out workload.txt
+cat workload.txt
+try simulate workload.txt --devices 3 --microbatches 2
 try program uniform:layers=3 --devices 3 --format chakra
 try program uniform:layers=3 --devices 3 --format chakra --out no_such_folder/a
 try program uniform:layers=3 --devices 3 --schedule stale_weights --format chakra --out stale

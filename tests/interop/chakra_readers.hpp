@@ -66,6 +66,9 @@ inline Trace by_classes(const std::string& bytes) {
         case chakra::Attribute::kInt64Val:
           value = std::to_string(attribute.int64_val());
           break;
+        case chakra::Attribute::kUint32Val:
+          value = std::to_string(attribute.uint32_val());
+          break;
         case chakra::Attribute::kUint64Val:
           value = std::to_string(attribute.uint64_val());
           break;

@@ -12,6 +12,9 @@ TEST_CASE("a build without protobuf says how to get one with it") {
   CHECK(test::complaint<UsageError>([] { write_chakra({}, {}); }) ==
         "this build writes no Chakra traces because protobuf was not found when it was configured; "
         "install libprotobuf-dev and protobuf-compiler and configure with -Dchakra=enabled");
+  CHECK(test::complaint<UsageError>([] { read_chakra({}); }) ==
+        "this build reads no Chakra traces because protobuf was not found when it was configured; "
+        "install libprotobuf-dev and protobuf-compiler and configure with -Dchakra=enabled");
 }
 
 }  // namespace

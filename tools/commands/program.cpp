@@ -179,13 +179,13 @@ void add_program(Flags command) {
                   "write to a file; default: stdout; for chakra, the prefix of the file names")
           .writes_file();
   command.writes_also(out, {"{}.*.et", "{}.groups.json"});
-  const Flag format =
-      output.common().option("--format", flags->format,
-                             "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "
-                             "torch.distributed, without "
-                             "and with messages), megatron (pipeline layout), pipedream (runtime "
-                             "configuration), torchgpipe "
-                             "(balance), chakra (execution traces); default: slp");
+  const Flag format = output.common().option(
+      "--format", flags->format,
+      "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "
+      "torch.distributed, without "
+      "and with messages), megatron (pipeline layout), pipedream (runtime "
+      "configuration), torchgpipe "
+      "(balance), chakra (execution traces), simai (workload); default: slp");
   const Flag compute_only =
       output.flag("--compute-only", flags->compute_only,
                   "without updates, reductions and messages, as a scheduler writes it");

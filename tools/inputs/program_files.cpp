@@ -11,8 +11,10 @@
 #include "sim/base/errors.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/files.hpp"
+#include "tools/base/provided_files.hpp"
 #include "traces/pipedream/plans.hpp"
 #include "traces/programs.hpp"
+#include "traces/simai/workload.hpp"
 
 namespace stageline {
 namespace {
@@ -95,6 +97,33 @@ Notes write_chakra_files(const Export& what) {
   return {};
 }
 
+Notes write_simai(const Export& what) {
+  write_file(what.out, write_workload(*what.model));
+  return lost_in_workload(*what.model);
+}
+
+constexpr std::string_view chakra_ending = ".et";
+
+bool is_chakra_file(const std::string& path) { return path.ends_with(chakra_ending); }
+
+// The files of all ranks, of which the path names one: PREFIX.2.et.
+std::vector<NamedText> chakra_ranks(const std::string& path) {
+  const std::string stem = path.substr(0, path.size() - chakra_ending.size());
+  const std::size_t number = stem.find_last_not_of("0123456789") + 1;
+  if (number < 2 || number == stem.size() || stem[number - 1] != '.') {
+    throw UsageError(fmt::format(
+        "{} is no file of a rank, of which Chakra has one each: PREFIX.0.et, PREFIX.1.et, …; rename "
+        "them so, and name the first",
+        path));
+  }
+  std::vector<NamedText> ranks;
+  for (std::size_t rank = 0;; ++rank) {
+    const std::string file = fmt::format("{}{}{}", stem.substr(0, number), rank, chakra_ending);
+    if (rank > 0 && !is_regular_input(file)) return ranks;
+    ranks.push_back({file, read_file(file)});
+  }
+}
+
 // In the order of messages and help. The first one reads what none recognises.
 constexpr ProgramFormat program_table[] = {
     {"slp", "our own text", false, false, write_own, is_own, read_own},
@@ -106,6 +135,7 @@ constexpr ProgramFormat program_table[] = {
     {"pipedream", "PipeDream's runtime configuration", false, false, write_pipedream},
     {"torchgpipe", "torchgpipe's balance", true, false, write_torchgpipe},
     {"chakra", "Chakra execution traces, one file a device", true, false, write_chakra_files},
+    {"simai", "SimAI's workload, the layers of one rank", true, false, write_simai},
 };
 
 const ProgramFormat* format_of(std::string_view beginning) {
@@ -123,9 +153,9 @@ ReadProgram parse_program_text(const std::string& text, TextPlaces* places) {
 }
 
 Program read_program(const std::string& path, bool quiet, TextPlaces* places) {
-  const std::string text = read_text(path);
   try {
-    ReadProgram read = parse_program_text(text, places);
+    ReadProgram read = is_chakra_file(path) ? read_chakra(chakra_ranks(path))
+                                            : parse_program_text(read_text(path), places);
     // Standard error may be closed or full: then the notes are lost.
     for (const std::string& note : read.notes) {
       if (!quiet)
@@ -158,6 +188,7 @@ void keep_compute(Program& program) {
 }
 
 bool is_program_file(const std::string& path) {
+  if (is_chakra_file(path) && is_regular_input(path)) return true;
   return is_program_text(read_beginning(path, 4096));
 }
 

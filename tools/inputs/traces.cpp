@@ -16,6 +16,7 @@
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
 #include "traces/json/tree.hpp"
+#include "traces/simai/workload.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -115,6 +116,11 @@ std::vector<Model> read_profile(const std::string& content, const std::string& f
   return {read_pipedream_profile(content, file, request.profile_batch)};
 }
 
+std::vector<Model> read_simai(const std::string& content, const std::string& file,
+                              const TraceRequest&) {
+  return {read_workload(content, file)};
+}
+
 // Last: the errors of its reader describe any file that is no trace.
 bool is_any(std::string_view) { return true; }
 
@@ -129,6 +135,8 @@ constexpr TraceSource sources[] = {
      price},
     {"uniform", "uniform:…", "equal layers in a chain", false, false, is_uniform, make_uniform},
     {"pipedream", "", "a PipeDream profile, graph.txt", false, true, is_profile, read_profile},
+    {"simai", "", "a workload of SimAI or ASTRA-sim 1.0, a row a layer", false, false, is_workload,
+     read_simai},
     {"native", "", "a trace of our own, JSON", false, false, is_any, read_native},
 };
 

@@ -1,4 +1,4 @@
-// Stands in for traces/chakra/writer.cpp in a build without protobuf.
+// Stands in for traces/chakra/reader.cpp and writer.cpp in a build without protobuf.
 #include "sim/base/errors.hpp"
 #include "traces/programs.hpp"
 
@@ -7,6 +7,12 @@ namespace stageline {
 ChakraTraces write_chakra(const Program&, const Costs&) {
   throw UsageError(
       "this build writes no Chakra traces because protobuf was not found when it was configured; "
+      "install libprotobuf-dev and protobuf-compiler and configure with -Dchakra=enabled");
+}
+
+ReadProgram read_chakra(const std::vector<NamedText>&) {
+  throw UsageError(
+      "this build reads no Chakra traces because protobuf was not found when it was configured; "
       "install libprotobuf-dev and protobuf-compiler and configure with -Dchakra=enabled");
 }
 

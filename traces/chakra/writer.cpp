@@ -21,6 +21,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "sim/base/errors.hpp"
 #include "sim/lower/passes.hpp"
@@ -66,6 +67,14 @@ class Traces {
 
   ChakraTraces write() const {
     ChakraTraces traces;
+    // Our own text without the ops, whose names the nodes have: a line for each device at the end.
+    const std::string own = header_of(program_);
+    std::vector<std::string> devices(nodes_.size());
+    std::size_t lists_begin = own.size();
+    for (std::size_t device = devices.size(); device-- > 0;) {
+      const std::size_t end = std::exchange(lists_begin, own.rfind('\n', lists_begin - 2) + 1) - 1;
+      devices[device] = own.substr(lists_begin, end - lists_begin);
+    }
     for (const auto& list : nodes_) {
       std::ostringstream out;
       chakra::GlobalMetadata metadata;
@@ -73,6 +82,9 @@ class Traces {
       chakra::Attribute& schedule = *metadata.add_attr();
       schedule.set_name("schedule");
       schedule.set_string_val(visible(program_.schedule));  // protobuf's strings are UTF-8
+      add_text(metadata, "stageline_program", own.substr(0, lists_begin));
+      add_text(metadata, "stageline_device", devices[traces.ranks.size()]);
+      add_text(metadata, "stageline_ranks", std::to_string(devices.size()));
       write(out, metadata);
       for (const chakra::Node& node : list) write(out, node);
       traces.ranks.push_back(std::move(out).str());
@@ -92,6 +104,20 @@ class Traces {
     if (!google::protobuf::util::SerializeDelimitedToOstream(message, &out)) {
       throw UsageError("a Chakra message could not be written");
     }
+  }
+
+  static void add_text(chakra::GlobalMetadata& metadata, const char* name,
+                       const std::string& text) {
+    chakra::Attribute& attribute = *metadata.add_attr();
+    attribute.set_name(name);
+    attribute.set_string_val(text);
+  }
+
+  static std::string header_of(Program program) {
+    program.schedule = visible(program.schedule);
+    for (std::string& device : program.devices) device = visible(device);
+    for (auto& list : program.ops) list.clear();
+    return print(program);
   }
 
   // ASTRA-sim reserves group 0 for all ranks.
