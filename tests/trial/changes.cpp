@@ -176,7 +176,17 @@ bool free_replicas_are_one(Asker& asker, const Question& question, Questions& dr
 bool halves_are_wholes(Asker& asker, const Question& question, Questions& /*draw*/) {
   if (question.model != "uniform" || question.searches() || question.has("--recompute"))
     return false;
-  if (question.value("--offload").starts_with("block") || !says_its_times(question)) return false;
+  // A layer also holds its output, so that stashes differ, and with them what is copied.
+  if (question.has("--offload") || !says_its_times(question)) return false;
+  const std::string schedule = question.value("--schedule");
+  const bool reduces = schedule.starts_with("gems") || schedule.starts_with("chimera") ||
+                       schedule.starts_with("dualpipe");
+  const auto says_weights = [](const std::string& option) {
+    return option.starts_with("weights=");
+  };
+  if (reduces && std::none_of(question.options.begin(), question.options.end(), says_weights)) {
+    return false;
+  }
   Question halves = question.with("--partition", "uniform");
   const Question wholes = halves;
   for (std::string& option : halves.options) {
@@ -205,8 +215,7 @@ bool halves_are_wholes(Asker& asker, const Question& question, Questions& /*draw
       one->at("per_stage").size() != two->at("per_stage").size()) {
     return false;
   }
-  // Slices of layers are rounded to picoseconds. A layer also holds its output, so that stashes
-  // differ.
+  // Slices of layers are rounded to picoseconds.
   if (std::llabs(step_of(*one) - step_of(*two)) > 10'000) {
     throw Contradiction{fmt::format("{}: steps of {} ps, and of {} in half layers", typed(halves),
                                     step_of(*one), step_of(*two))};
