@@ -68,6 +68,13 @@ enum class Messages : std::uint8_t { async, blocking, batched };
 inline constexpr std::array all_messages{Messages::async, Messages::blocking, Messages::batched};
 std::string_view name(Messages messages);
 
+/// Tokens of each document that a sequence packs, which attend to their own alone; a sequence that
+/// packs none is one.
+using Documents = std::vector<std::int64_t>;
+std::int64_t tokens_of(const Documents& documents);
+/// "4096", "1024+3072".
+std::string print(const Documents& documents);
+
 /// How the ops of a program are executed, apart from their order: weight versions, flow control,
 /// copies and messages. The text has a line for each setting that is not the default.
 struct ProgramSettings {
@@ -84,6 +91,11 @@ struct ProgramSettings {
   /// By micro-batch of a step (of the program: slices count), or empty: how many times the costs of
   /// a micro-batch its F, I, W, R, stash and messages take.
   std::vector<double> costs;
+  /// By micro-batch of a step, or empty: the tokens of its sequences. What they cost is the trace's
+  /// to say: each is priced by its own kernels.
+  std::vector<Documents> lengths;
+  /// By piece of a sequence, or empty: its tokens. Pieces of unequal lengths are priced likewise.
+  std::vector<std::int64_t> slices;
   /// Ranks that reduce their gradients together with each device of the program: data-parallel
   /// replicas that run the same program and are not in it. With several, every stage has
   /// REDUCE_GRAD before its updates.

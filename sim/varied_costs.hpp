@@ -25,7 +25,7 @@ Costs with_kinds(Costs costs, const std::vector<Costs>& kinds, std::vector<std::
 template <class T>
 std::vector<T> side_by_side(const std::vector<T>& one, int replicas) {
   std::vector<T> all;
-  for (const T value : one) all.insert(all.end(), static_cast<std::size_t>(replicas), value);
+  for (const T& value : one) all.insert(all.end(), static_cast<std::size_t>(replicas), value);
   return all;
 }
 

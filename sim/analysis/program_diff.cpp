@@ -278,6 +278,16 @@ void compare_settings(const Program& a, const Program& b, const std::vector<Matc
   line("sequence_chunks", std::to_string(x.sequence_chunks), std::to_string(y.sequence_chunks));
   line("costs", fmt::format("{}", fmt::join(x.costs, " ")),
        fmt::format("{}", fmt::join(y.costs, " ")));
+  const auto lengths = [](const ProgramSettings& settings) {
+    std::string text;
+    for (const Documents& documents : settings.lengths) {
+      text += (text.empty() ? "" : " ") + print(documents);
+    }
+    return text;
+  };
+  line("lengths", lengths(x), lengths(y));
+  line("slices", fmt::format("{}", fmt::join(x.slices, " ")),
+       fmt::format("{}", fmt::join(y.slices, " ")));
   line("messages", std::string(name(x.messages)), std::string(name(y.messages)));
   line("clock", std::string(name(x.clock)), std::string(name(y.clock)));
   line("copies", std::string(name(x.copies)), std::string(name(y.copies)));

@@ -45,6 +45,7 @@ class HeaderChecker {
     };
     if (program_.settings.sequence_chunks > 1) check_chunks(misplaced);
     check_costs(misplaced);
+    check_tokens(misplaced);
     const auto devices = static_cast<int>(program_.devices.size());
     for (int s = 0; s < program_.stages(); ++s) {
       const StagePlace& place = nth(program_.placement.stage, s);
@@ -99,6 +100,28 @@ class HeaderChecker {
     misplaced(-1, fmt::format("costs has one number for each micro-batch of a step: there are {}, "
                               "and {} micro-batches",
                               costs.size(), program_.microbatches));
+  }
+
+  template <class Misplaced>
+  void check_tokens(Misplaced&& misplaced) const {
+    const ProgramSettings& settings = program_.settings;
+    if (!settings.lengths.empty() && settings.lengths.size() != as_size(program_.microbatches)) {
+      misplaced(-1,
+                fmt::format("lengths has one entry for each micro-batch of a step: there are {}, "
+                            "and {} micro-batches",
+                            settings.lengths.size(), program_.microbatches));
+    }
+    if (!settings.lengths.empty() && !settings.costs.empty()) {
+      misplaced(-1, "lengths and costs both say what micro-batches take; leave one of them out");
+    }
+    if (!settings.lengths.empty() && settings.sequence_chunks > 1) {
+      misplaced(-1, "lengths are of whole sequences, which sequence_chunks cuts; leave one out");
+    }
+    if (!settings.slices.empty() && settings.slices.size() != as_size(settings.sequence_chunks)) {
+      misplaced(-1, fmt::format("slices has one length for each piece of a sequence: there are {}, "
+                                "and sequence_chunks is {}",
+                                settings.slices.size(), settings.sequence_chunks));
+    }
   }
 
   template <class Misplaced>

@@ -101,6 +101,7 @@ Program replicated(const Program& one_pipeline, int replicas,
   if (replicas == 1) return program;
   program.microbatches *= replicas;
   program.settings.costs = side_by_side(one_pipeline.settings.costs, replicas);
+  program.settings.lengths = side_by_side(one_pipeline.settings.lengths, replicas);
   for (int& window : program.settings.window) {
     // One that is longer than the program has no effect.
     window = std::min(window, static_cast<int>(one_pipeline.total_microbatches())) * replicas;

@@ -116,6 +116,12 @@ class Parser {
     } else if (key.text == "costs") {
       once();
       for (const Word& word : values) program_.settings.costs.push_back(factor(word));
+    } else if (key.text == "slices") {
+      once();
+      for (const Word& word : values) program_.settings.slices.push_back(tokens(word));
+    } else if (key.text == "lengths") {
+      once();
+      for (const Word& word : values) program_.settings.lengths.push_back(documents(word));
     } else if (key.text == "data_ranks") {
       program_.settings.data_ranks = whole_number(one(), "data_ranks", 1, 1 << 20);
     } else if (key.text == "clock") {
@@ -157,11 +163,11 @@ class Parser {
         if (word.text.find(key.text) != std::string_view::npos) return;
       }
     }
-    const std::string hint =
-        did_you_mean(std::string(key.text),
-                     {"schedule", "microbatches", "steps", "weights", "correction", "independent_w",
-                      "delays", "windows", "sequence_chunks", "costs", "data_ranks", "clock",
-                      "copies", "recompute", "messages", "weights_transfer", "edges"});
+    const std::string hint = did_you_mean(
+        std::string(key.text),
+        {"schedule", "microbatches", "steps", "weights", "correction", "independent_w", "delays",
+         "windows", "sequence_chunks", "costs", "slices", "lengths", "data_ranks", "clock",
+         "copies", "recompute", "messages", "weights_transfer", "edges"});
     if (stages_.empty() && hint.empty()) return;
     refuse(key,
            fmt::format("\"{}\" is neither a setting nor a device of a stage{}", key.text, hint));
@@ -309,6 +315,16 @@ class Parser {
     refuse(word, fmt::format("costs are numbers of at least 0, how many times the costs of a "
                              "micro-batch each one takes (not \"{}\")",
                              word.text));
+  }
+
+  static std::int64_t tokens(const Word& word) {
+    return whole_number(word, "tokens of a sequence", 1, 1 << 30);
+  }
+
+  static Documents documents(const Word& word) {
+    Documents all;
+    for (const Word& part : split(word, '+')) all.push_back(tokens(part));
+    return all;
   }
 
   void read_shares(const Word& value, StagePlace& place) {

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <numeric>
+
 #include "sim/base/index.hpp"
 #include "sim/program.hpp"
 #include "sim/text/words.hpp"
@@ -36,6 +38,14 @@ std::string shares_text(const std::vector<double>& shares) {
 }
 
 }  // namespace
+
+std::int64_t tokens_of(const Documents& documents) {
+  return std::accumulate(documents.begin(), documents.end(), std::int64_t{0});
+}
+
+std::string print(const Documents& documents) {
+  return fmt::format("{}", fmt::join(documents, "+"));
+}
 
 std::string print(const Program& program) {
   const ProgramSettings& settings = program.settings;
@@ -75,6 +85,14 @@ std::string print(const Program& program) {
   }
   if (!settings.costs.empty()) {
     text += fmt::format("costs: {}\n", fmt::join(settings.costs, " "));
+  }
+  if (!settings.slices.empty()) {
+    text += fmt::format("slices: {}\n", fmt::join(settings.slices, " "));
+  }
+  if (!settings.lengths.empty()) {
+    text += "lengths:";
+    for (const Documents& documents : settings.lengths) text += " " + print(documents);
+    text += "\n";
   }
   if (settings.data_ranks != 1) text += fmt::format("data_ranks: {}\n", settings.data_ranks);
   if (settings.clock != Clock::free) text += fmt::format("clock: {}\n", name(settings.clock));

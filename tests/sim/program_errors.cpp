@@ -61,6 +61,16 @@ TEST_CASE("numbers must be whole and in range") {
         "line 4, column 18: a stage must be a whole number from 0 to 0 (it is \"1\")");
 }
 
+TEST_CASE("tokens are whole numbers, those of packed documents joined by a plus") {
+  CHECK(with("lengths: 4096 1024+3072") == "");
+  CHECK(
+      with("lengths: 4096 1024+0") ==
+      "line 4, column 20: tokens of a sequence must be a whole number from 1 to 1073741824 (it is "
+      "\"0\")");
+  CHECK(with("lengths: 4096 1024+") != "");
+  CHECK(with("slices: 1.5") != "");
+}
+
 TEST_CASE("a key stands once, with one value") {
   CHECK(with("microbatches: 3") == "line 4, column 1: \"microbatches:\" appears a second time");
   CHECK(with("gpu0: 0F0") == "line 5, column 1: \"gpu0:\" appears a second time");

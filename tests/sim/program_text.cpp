@@ -55,6 +55,23 @@ TEST_CASE("the text prints as it was written") {
   CHECK(print(parse_program(full_text)) == full_text);
 }
 
+TEST_CASE("tokens of micro-batches and of slices are read and printed") {
+  const std::string lengths =
+      "stageline-program 1\nmicrobatches: 2\nstage 0: a\nlengths: 4096 1024+3072\n"
+      "a: 0F0 0B0 0F1 0B1\n";
+  const Program unequal = parse_program(lengths);
+  CHECK(unequal.settings.lengths == std::vector<Documents>{{4096}, {1024, 3072}});
+  CHECK(print(unequal).find("\nlengths: 4096 1024+3072\n") != std::string::npos);
+  CHECK(parse_program(print(unequal)) == unequal);
+  const std::string slices =
+      "stageline-program 1\nmicrobatches: 2\nstage 0: a\nsequence_chunks: 2\nslices: 3072 1024\n"
+      "a: 0F0 0F1 0B1 0B0\n";
+  const Program cut = parse_program(slices);
+  CHECK(cut.settings.slices == std::vector<std::int64_t>{3072, 1024});
+  CHECK(print(cut).find("\nslices: 3072 1024\n") != std::string::npos);
+  CHECK(parse_program(print(cut)) == cut);
+}
+
 TEST_CASE("what is left out has its usual value") {
   const Program program = parse_program(
       "stageline-program 1\nmicrobatches: 1\nstage 0: a\nstage 1: b\na: 0F0 0B0\nb: 1F0 1B0\n");

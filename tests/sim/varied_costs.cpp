@@ -95,6 +95,14 @@ TEST_CASE("a replicated pipeline repeats the costs of its micro-batches") {
   CHECK(two.settings.costs == std::vector<double>{1, 1, 2.5, 2.5, 0.5, 0.5});
 }
 
+TEST_CASE("a replicated pipeline repeats the lengths of its micro-batches") {
+  Program program = parse_program(one_f_one_b);
+  program.settings.costs.clear();
+  program.settings.lengths = {{8}, {4, 4}, {2}};
+  const std::vector<Documents> both{{8}, {8}, {4, 4}, {4, 4}, {2}, {2}};
+  CHECK(replicated(program, 2).settings.lengths == both);
+}
+
 TEST_CASE("costs that cannot be are refused where they stand") {
   const auto refused = [](const std::string& costs) {
     return complaint<ProgramError>(
@@ -104,6 +112,10 @@ TEST_CASE("costs that cannot be are refused where they stand") {
   CHECK(refused("costs: 1 x\n").find("(not \"x\")") != std::string::npos);
   CHECK(refused("costs: 1 2 3\n").find("there are 3, and 2 micro-batches") != std::string::npos);
   CHECK(refused("costs: 1 2\n").empty());
+  CHECK(refused("lengths: 1 2\n").empty());
+  CHECK(refused("lengths: 1 2 3\n").find("there are 3, and 2 micro-batches") != std::string::npos);
+  CHECK(refused("lengths: 1 2\ncosts: 1 2\n").find("leave one of them out") != std::string::npos);
+  CHECK(refused("slices: 1 2\n").find("sequence_chunks is 1") != std::string::npos);
   CHECK_THROWS_AS(scaled_by_microbatch(tens(1), {1, -1}), UsageError);
   CHECK_THROWS_AS(scaled_by_microbatch(tens(1), {1e300}), UsageError);
 }

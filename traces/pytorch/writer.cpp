@@ -83,6 +83,7 @@ void check_settings(const Program& program) {
   };
   if (settings.sequence_chunks != 1) refuse("it cannot express \"sequence_chunks:\"");
   if (!settings.costs.empty()) refuse("it cannot express \"costs:\"");
+  if (!settings.lengths.empty()) refuse("it cannot express \"lengths:\"");
   if (says(settings.delay, -1)) refuse("it cannot express \"delays:\"");
   if (says(settings.window, 0)) refuse("it cannot express \"windows:\"");
 }
