@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/microbatch_fields.hpp"
 #include "cost_models/state_bytes.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
@@ -102,9 +103,29 @@ void leave_out_head(Model& encoder) {
   encoder.provenance.notes.emplace_back("its head is left out");
 }
 
+// What is left of a layer that has no backward and no update.
+void freeze(Layer& layer) {
+  const Layer kept = layer;
+  for (const auto field : microbatch_times) layer.*field = Time{};
+  layer.forward = kept.forward;
+  layer.forward_spread = kept.forward_spread;
+  layer.update = layer.update_spread = Time{};
+  layer.gradients = layer.optimizer_state = Bytes{};
+  for (const auto field : microbatch_sizes) layer.*field = Bytes{};
+  layer.forward_workspace = std::max(kept.forward_workspace, kept.workspace);
+  layer.output = kept.output;
+  layer.keys_values = layer.earlier_gradients = Bytes{};
+  layer.backward_flops = layer.selective_flops = 0;
+  layer.modules.clear();
+  for (LayerCollective& one : layer.collectives) {
+    one.input_grad = one.weight_grad = 0;
+    one.backward_beside = Time{};
+  }
+}
+
 }  // namespace
 
-Model with_encoder(Model encoder, Model model, const Degrees& degrees) {
+Model with_encoder(Model encoder, Model model, const Degrees& degrees, bool frozen) {
   check_divided(encoder, degrees);
   check_sequences(encoder, model);
   check_bytes(encoder, model, degrees);
@@ -122,14 +143,18 @@ Model with_encoder(Model encoder, Model model, const Degrees& degrees) {
   model.provenance =
       with_provenance_of(encoder.provenance, std::move(model.provenance), encoder.name);
   model.provenance.notes.push_back(fmt::format(
-      "before each micro-batch the encoder {} takes {}, and is trained with the model; "
-      "tokens are the model's",
+      "before each micro-batch the encoder {} takes {}, and is {}; tokens are the model's",
       encoder.name,
       encoder.batch > 0 ? fmt::format("its {} {}{}", encoder.batch,
                                       encoder.sample.empty() ? "sample" : encoder.sample,
                                       encoder.batch == 1 ? "" : "s")
-                        : "one of its own"));
+                        : "one of its own",
+      frozen
+          ? "frozen: its backward is an empty op of the schedule, and the gradient that it would "
+            "be sent a message without bytes"
+          : "trained with the model"));
   for (Layer& layer : encoder.layers) layer.name = "encoder." + layer.name;
+  if (frozen) std::for_each(encoder.layers.begin(), encoder.layers.end(), freeze);
   model.layers.insert(model.layers.begin(), std::make_move_iterator(encoder.layers.begin()),
                       std::make_move_iterator(encoder.layers.end()));
   model.edges = std::move(edges);
@@ -139,7 +164,7 @@ Model with_encoder(Model encoder, Model model, const Degrees& degrees) {
   model.sharding.sequence = model.sharding.sequence || encoder.sharding.sequence;
   const bool counted = model.parameters > 0 && encoder.parameters > 0;
   model.parameters = counted ? model.parameters + encoder.parameters : 0;
-  model.encoder = {count, encoder.sharding.tensor};
+  model.encoder = {count, encoder.sharding.tensor, frozen};
   return model;
 }
 

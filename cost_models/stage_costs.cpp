@@ -266,7 +266,9 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   }
   add_parted(costs.stage, layers, model, partition);
   for (const StageFlow& flow : stage_flows(partition, model)) {
-    costs.edges.push_back({flow.edge, flow.bytes, flow.bytes, Bytes{}});
+    const bool to_frozen =
+        model.encoder.frozen && flow.edge.from < nth(partition.stage_of, model.encoder.count);
+    costs.edges.push_back({flow.edge, flow.bytes, to_frozen ? Bytes{} : flow.bytes, Bytes{}});
     add_checked(costs.stage[flow.edge.to].boundary, flow.bytes, flow.edge.to, "inputs");
   }
   add_checked(costs.stage.front().boundary, model.input, 0, "inputs");

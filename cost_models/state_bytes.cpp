@@ -114,6 +114,10 @@ std::int64_t held_experts(const Layer& layer, std::int64_t held) {
   return std::clamp(layer.expert_parameters, std::int64_t{0}, held);
 }
 
+bool is_frozen(const Model& model, std::size_t layer) {
+  return model.encoder.frozen && layer < as_size(model.encoder.count);
+}
+
 // The undivided state of every layer.
 std::vector<StateBytes> whole_states(const Model& model, const Precision& precision) {
   std::vector<StateBytes> states;
@@ -130,6 +134,7 @@ std::vector<StateBytes> whole_states(const Model& model, const Precision& precis
           "a trace that does, or leave the precision out",
           precision.name, model.name));
     }
+    if (is_frozen(model, states.size() - 1)) states.back() = {states.back().weights, {}, {}};
   }
   return states;
 }
@@ -285,6 +290,7 @@ Model with_state(Model model, const Degrees& degrees) {
     layer.weights = part.weights;
     layer.gradients = part.gradients;
     layer.optimizer_state = part.optimizer;
+    if (is_frozen(model, i)) layer.gradients = layer.optimizer_state = Bytes{};
     if (!dense && !experts) continue;
     if (divided.optimizer) {
       const Time whole_update = layer.update;

@@ -209,6 +209,7 @@ struct Sharding {
 struct EncoderLayers {
   int count = 0;  // the first of the layers; 0: there is none
   int tensor = 1;
+  bool frozen = false;  // not trained: it has no backward, gradients nor optimizer state
   friend bool operator==(const EncoderLayers&, const EncoderLayers&) = default;
 };
 

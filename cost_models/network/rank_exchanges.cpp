@@ -27,10 +27,12 @@ struct StageBytes {
   Bytes gradients{};
 };
 
+// Bytes of the stage that are trained.
 StageBytes bytes_of(const Model& model, const Partition& partition, int stage, WeightKind kind) {
   StageBytes sum;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     if (partition.stage_of[l] != stage) continue;
+    if (model.encoder.frozen && l < as_size(model.encoder.count)) continue;
     const Layer& layer = model.layers[l];
     sum.weights += part_of_kind(layer, layer.weights, kind);
     sum.gradients += part_of_kind(layer, layer.gradients, kind);
