@@ -196,7 +196,8 @@ Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds
   if (!is_language) check_shape(head.name);  // before anything is said about its device
   const DeviceKind& kind = kind_called(head.device, head.name, kinds);
   if (is_language) {
-    const SpelledLanguage spelled = spelled_language(head, words, sharding, language, spec, slice);
+    SpelledLanguage spelled = spelled_language(head, words, sharding, language, spec, slice);
+    spelled.options.documents = language.documents;
     Model model = spelled.spelling.priced(kind, spelled.options, language.calibration);
     note_without_effect(spelled.spelled, sharding, model);
     return model;

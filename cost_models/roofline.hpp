@@ -26,7 +26,8 @@ struct RooflineOptions {
   std::string optimizer{};  // sgd, momentum, adam; empty: the model's usual one
   double efficiency = 1;    // fraction of both peaks that is reached, above 0 and at most 1
   Time overhead{};          // added for each primitive op of a pass (its launch)
-  SequenceSlice slice{};    // is priced; where the model is no language model, the mean one
+  std::vector<std::int64_t> documents{};  // LanguageForm::documents, of a language model
+  SequenceSlice slice{};  // is priced; where the model is no language model, the mean one
 };
 
 /// Each pass of each layer: the sum over its primitive ops of
@@ -46,6 +47,7 @@ Model roofline(const ModelShape& shape, const DeviceKind& device, const Roofline
 struct LanguageInputs {
   std::string config;                        // content of the config.json that it names
   const Calibration* calibration = nullptr;  // instead of the built-in rates of its kind of device
+  std::vector<std::int64_t> documents{};     // RooflineOptions
 };
 
 /// "model:resnet50@h100,batch=32,dtype=bf16,optimizer=adam,efficiency=0.5,overhead=5us", and the

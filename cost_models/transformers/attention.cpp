@@ -9,7 +9,8 @@
 // context-parallel ranks the pairs are shared equally (as in Llama 3, arXiv 2407.21783, each has
 // two pieces of a sequence, one from either end), or all wait for the last one, whose single piece
 // attends to most; ranks that exchange heads have the whole sequence. Slices of a sequence have
-// unequal ones: the first attends to itself, the last to all before it.
+// unequal ones: the first attends to itself, the last to all before it. Documents that a sequence
+// packs attend to themselves; plain attention computes all pairs of the sequence all the same.
 #include <algorithm>
 #include <cmath>
 
@@ -73,9 +74,35 @@ double most_pairs(const RankSizes& sizes, const LanguageForm& form, double windo
   return most * ranks / pairs_before(sizes.seq, window, chunked);
 }
 
+// What documents that a sequence packs attend to, each to its own tokens.
+struct PackedPairs {
+  double pairs = 0;  // of the context-parallel rank with most
+  double reach = 0;  // that one document of as many pairs would have, at the same rate
+};
+
+// A curve's rate is x / (x + half) of its most, of a document whose tokens attend to x at most
+// (attention_rates.hpp), so that pairs take pairs·(1 + half/x): of all as of one with the reach
+// Σ pairs / Σ (pairs/x). One kernel has them all, as FlashAttention's with cumulative lengths does.
+PackedPairs packed_pairs(const RankSizes& sizes, const LanguageForm& form, double window,
+                         bool chunked, bool causal) {
+  PackedPairs sum;
+  double over_reach = 0;
+  for (const std::int64_t tokens : form.documents) {
+    RankSizes one = sizes;
+    one.seq = real(tokens);
+    const double most = causal ? most_pairs(one, form, window, chunked) : 1;
+    const double pairs = attended_pairs(one.seq, window, chunked, causal) / sizes.context * most;
+    sum.pairs += pairs;
+    over_reach += pairs / (window > 0 ? std::min(window, one.seq) : one.seq);
+  }
+  sum.reach = sum.pairs / over_reach;
+  return sum;
+}
+
 // Those of the tokens of the slice that is priced, of the context-parallel rank with most.
 double pairs_of_slice(const RankSizes& sizes, const LanguageForm& form, double window, bool chunked,
                       bool causal) {
+  if (!form.documents.empty()) return packed_pairs(sizes, form, window, chunked, causal).pairs;
   const double most = causal ? most_pairs(sizes, form, window, chunked) : 1;
   if (sizes.slice_begin < 0 || !causal) {
     const double share = sizes.slice_tokens / sizes.seq;
@@ -86,7 +113,9 @@ double pairs_of_slice(const RankSizes& sizes, const LanguageForm& form, double w
 }
 
 // The longest run of keys that one of its tokens attends to.
-double reach_of_slice(const RankSizes& sizes, double window) {
+double reach_of_slice(const RankSizes& sizes, const LanguageForm& form, double window, bool chunked,
+                      bool causal) {
+  if (!form.documents.empty()) return packed_pairs(sizes, form, window, chunked, causal).reach;
   const double seen = sizes.slice_begin < 0 ? sizes.seq : sizes.slice_end();
   return window > 0 ? std::min(window, seen) : seen;
 }
@@ -95,8 +124,8 @@ void add_flash(LayerKernels& passes, const RankSizes& sizes, const LanguageForm&
                double window, bool chunked, bool causal) {
   const double pairs = sizes.batch * pairs_of_slice(sizes, form, window, chunked, causal);
   const double flops = 2 * pairs * sizes.heads * (sizes.key_width + sizes.value_width);
-  const AttentionSize size{reach_of_slice(sizes, window), sizes.tokens * sizes.heads,
-                           sizes.key_width, sizes.value_width, false};
+  const AttentionSize size{reach_of_slice(sizes, form, window, chunked, causal),
+                           sizes.tokens * sizes.heads, sizes.key_width, sizes.value_width, false};
   passes.forward.push_back(
       attention_kernel("attention", KernelKind::attention_flash, flops, false));
   passes.forward.back().attention = size;
@@ -182,7 +211,8 @@ void add_indexer(LayerKernels& passes, const LatentAttention& latent, const Rank
   add_linear(passes, "index_keys", sizes.tokens, width + heads, sizes.hidden);
   const double pairs = sizes.batch * pairs_of_slice(sizes, form, 0, false, true);
   const double flops = 2 * pairs * heads * width;
-  const AttentionSize size{reach_of_slice(sizes, 0), sizes.tokens * heads, width, width, false};
+  const AttentionSize size{reach_of_slice(sizes, form, 0, false, true), sizes.tokens * heads, width,
+                           width, false};
   passes.forward.push_back(
       attention_kernel("index_scores", KernelKind::attention_flash, flops, false));
   passes.forward.back().attention = size;

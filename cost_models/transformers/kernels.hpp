@@ -81,6 +81,8 @@ struct LanguageForm {
   std::int64_t wide_end = 0;    // and at the end (Megatron-LM's --first-last-layers-bf16)
   double main_gradient_bytes = 4;  // of a weight's gradient, into which the experts' are summed
   SequenceSlice slice{};           // a micro-batch is this one, which attends to those before it
+  std::vector<std::int64_t> documents{};  // tokens of each one that a sequence packs, which attend
+                                          // to their own alone; empty: the sequence is one
   friend bool operator==(const LanguageForm&, const LanguageForm&) = default;
 };
 

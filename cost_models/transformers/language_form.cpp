@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -55,6 +56,19 @@ void check_sparse_form(const TransformerConfig& config, const LanguageForm& form
       "{}: attention=plain computes the scores of all keys, and its tokens attend to {} of them; "
       "take attention=flash",
       config.name, config.latent->index_keys));
+}
+
+// Among context-parallel ranks each document has a piece of its own from either end, as
+// TransformerEngine divides packed sequences.
+void check_documents(const TransformerConfig& config, const LanguageForm& form) {
+  for (const std::int64_t tokens : form.documents) {
+    const std::int64_t pieces = 2 * std::int64_t{form.sharding.context};
+    if (form.sharding.context == 1 || tokens % pieces == 0) continue;
+    throw UsageError(fmt::format(
+        "{}: a packed document of {} tokens does not divide into 2·cp pieces, two a rank; give "
+        "multiples of {}",
+        config.name, tokens, pieces));
+  }
 }
 
 }  // namespace
@@ -114,11 +128,15 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
   if (form.sharding.sequence) {
     check_multiple(config, "seq", form.seq, "cp·tp with sp", context * tensor);
   }
+  check_documents(config, form);
   if (form.slice.count > 1) check_slices(config.name, form.seq, form.sharding, form.slice);
-  if (config.positions == Positions::learned && form.seq > config.places) {
+  const std::int64_t longest =
+      form.documents.empty() ? form.seq
+                             : *std::max_element(form.documents.begin(), form.documents.end());
+  if (config.positions == Positions::learned && longest > config.places) {
     throw UsageError(
         fmt::format("{}: its table of positions has {} rows, and seq is {}; give a shorter seq",
-                    config.name, config.places, form.seq));
+                    config.name, config.places, longest));
   }
   if (!(form.imbalance >= 1) || !std::isfinite(form.imbalance)) {
     throw UsageError(

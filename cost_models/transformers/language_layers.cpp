@@ -219,6 +219,13 @@ std::int64_t rank_flops(const std::string& layer, const LanguagePricing& pricing
 }
 
 double flops_of(const LanguagePricing& pricing, std::int64_t layers) {
+  if (!pricing.form.documents.empty()) {
+    double flops = 0;
+    for (const std::int64_t tokens : pricing.form.documents) {
+      flops += model_flops(pricing.published, layers, tokens, pricing.form.batch);
+    }
+    return flops;
+  }
   return model_flops(pricing.published, layers, pricing.form.seq, pricing.form.batch);
 }
 
@@ -230,8 +237,14 @@ void set_flops(Layer& layer, const LanguagePricing& pricing, double both) {
 
 // FLOPs of attention's two products, forward.
 double attention_flops(const LanguagePricing& pricing, std::int64_t block) {
-  return 2 * static_cast<double>(pricing.form.batch) * static_cast<double>(pricing.form.seq) *
-         attention_products(pricing.config, block, pricing.form.seq);
+  const auto of = [&](std::int64_t tokens) {
+    return 2 * static_cast<double>(pricing.form.batch) * static_cast<double>(tokens) *
+           attention_products(pricing.config, block, tokens);
+  };
+  if (pricing.form.documents.empty()) return of(pricing.form.seq);
+  double flops = 0;
+  for (const std::int64_t tokens : pricing.form.documents) flops += of(tokens);
+  return flops;
 }
 
 // ---- bytes ----

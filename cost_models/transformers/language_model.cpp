@@ -387,6 +387,7 @@ LanguagePricing language_pricing(const TransformerConfig& config, LanguageForm f
   form.sharding.sequence = form.sharding.sequence && form.sharding.tensor > 1;
   if (!form.sharding.folded()) form.sharding.expert_tensor = 0;
   form.slice = options.slice;
+  form.documents = options.documents;
   check_form(config, form);
   LanguagePricing pricing;
   pricing.config = with_padded_vocab(config, form.sharding.tensor);

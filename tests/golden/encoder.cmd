@@ -10,6 +10,9 @@ llm="model:llama3-8b@h100 --cluster h100x8*2 --tp 4 --microbatches 8"
 try simulate $llm --encoder $vit --encoder-tp 1 --devices 9
 try compare $llm --encoder $vit --encoder-tp 2 --devices 10 --schedule 1f1b,zb_h1,interleaved_1f1b,seq1f1b --quiet
 try simulate $llm --encoder $vit --encoder-tp 1 --encoder-pp 4 --devices 16 --json - | grep -A12 '"degrees"'
+# A frozen one.
+try simulate $llm --encoder $vit --encoder-tp 1 --devices 9 --frozen-encoder
+try simulate $llm --encoder $vit --encoder-tp 1 --devices 9 --frozen-encoder --recompute full
 # How many devices for the encoder, of sixteen in all.
 try sweep $llm --devices 16 --encoder $vit --schedule 1f1b --axis encoder_pp=1,2,4 --axis encoder_tp=1,2,4 --out encoders --quiet --merge
 gunzip -c encoders/table.csv.gz | cut -d, -f1-9 | cut -c1-160

@@ -130,6 +130,8 @@ std::string text_of(const SettingRequest& request) {
   add(request.slow.size());
   text += request.cluster.placement + "|" + request.software + "|" + request.cuda_graphs + "|" +
           request.lengths + "|" + request.cp_comm_type + "|";
+  add(request.lengths_order ? static_cast<int>(*request.lengths_order) : -1);
+  add(static_cast<int>(request.frozen_encoder));
   return text;
 }
 

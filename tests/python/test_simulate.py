@@ -128,6 +128,14 @@ class Arguments(unittest.TestCase):
         number = sl.simulate("resnet50-cpu", devices=4, link=(12e9, 5e-6), memory=8 * 10**9)
         self.assertEqual(text.json(), number.json())
 
+    def test_lengths_are_numbers_or_those_of_documents(self):
+        asked = {"devices": 2, "microbatches": 3}
+        text = sl.simulate("uniform8", lengths="100,200+100,50", **asked)
+        listed = sl.simulate("uniform8", lengths=[100, [200, 100], 50], **asked)
+        self.assertEqual(text.json(), listed.json())
+        with self.assertRaises(sl.UsageError):
+            sl.simulate("uniform8", lengths=[100, -1, 50], **asked)
+
     def test_a_model_keeps_its_micro_batch(self):
         model = sl.trace("resnet50-cpu", microbatch_size=4)
         self.assertEqual(model.batch, 4)

@@ -8,7 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/recomputation.hpp"
+#include "cost_models/state_bytes.hpp"
 #include "sim/base/errors.hpp"
+#include "sim/base/index.hpp"
 #include "sim/placement.hpp"
 #include "tests/specs.hpp"
 #include "tests/text.hpp"
@@ -197,6 +200,72 @@ TEST_CASE("FLOPs of an encoder count on its own ranks, and are unknown where a l
   CHECK_FALSE(training_rates(unknown, study(unknown), {}).model_flops);
 }
 
+TEST_CASE("a frozen encoder has its forward alone, and the model behind it changes nothing") {
+  for (const int data : {1, 2}) {
+    CAPTURE(data);
+    const Degrees degrees = degrees_of(1, data, 4, {2, 1});
+    const auto asked = [&](bool frozen) {
+      return case_of(with_encoder(layers(3, "1ms", 1), layers(5, "1ms", 1), degrees, frozen),
+                     degrees);
+    };
+    const Case trained = asked(false);
+    Case frozen = asked(true);
+    frozen.partition = print(lay_out(trained).plan.partition);
+    const Costs before = priced(trained);
+    const Costs after = priced(frozen);
+    for (std::size_t s = 0; s < 4; ++s) {
+      CAPTURE(s);
+      const StageCosts& stage = after.stage[s];
+      CHECK(stage.forward == before.stage[s].forward);
+      CHECK(stage.weights == before.stage[s].weights);
+      if (s >= 2) {
+        CHECK(stage == before.stage[s]);
+        continue;
+      }
+      CHECK(stage.backward == Time{});
+      CHECK(stage.input_grad + stage.weight_grad + stage.update == Time{});
+      CHECK(stage.gradients + stage.optimizer_state == Bytes{});
+      CHECK(stage.stash_input_grad + stage.stash_weight_grad + stage.stash_gradient == Bytes{});
+      CHECK((!stage.reduction || *stage.reduction == CollectiveCosts{}));
+    }
+    CHECK(after.edges[1].activation == before.edges[1].activation);
+    CHECK(after.edges[1].gradient == Bytes{});
+    CHECK(after.edges[2] == before.edges[2]);
+    const Outcome of_trained = study(trained);
+    const Outcome of_frozen = study(frozen);
+    CHECK(of_frozen.step_time < of_trained.step_time);
+    CHECK(of_frozen.memory.device[0].peak < of_trained.memory.device[0].peak);
+    // Its weights, and what one forward holds.
+    CHECK(nth(of_frozen.memory.device[0].at_peak, MemoryKind::stash) == Bytes{});
+  }
+  for (const Zero zero : {Zero::optimizer, Zero::weights}) {
+    Degrees degrees = degrees_of(1, 2, 3, {1, 1});
+    degrees.zero = zero;
+    degrees.precision = find_precision("bf16");
+    Model encoder = layers(3, "1ms", 1);
+    Model model = layers(5, "1ms", 1);
+    for (Model* const one : {&encoder, &model}) {
+      for (Layer& layer : one->layers) layer.parameters = megabyte / 2;
+    }
+    const Costs costs = priced(case_of(with_encoder(encoder, model, degrees, true), degrees));
+    CHECK(costs.stage[0].gradients + costs.stage[0].optimizer_state == Bytes{});
+    // Weights that are divided are gathered, trained or not.
+    if (zero == Zero::optimizer) CHECK(costs.stage[0].update == Time{});
+    CHECK(costs.stage[0].weights > Bytes{});
+    CHECK(costs.stage[1].optimizer_state > Bytes{});
+  }
+}
+
+TEST_CASE("what a frozen encoder does not keep is not recomputed") {
+  const Degrees degrees = degrees_of(1, 1, 3, {1, 1});
+  Case asked =
+      case_of(with_encoder(layers(3, "1ms", 1), layers(5, "1ms", 1), degrees, true), degrees);
+  asked.recomputation = parse_recomputation("full", "recompute");
+  CHECK(test::contains(test::complaint<UsageError>([&] { study(asked); }), "full@1-"));
+  asked.recomputation = parse_recomputation("full@1-", "recompute");
+  CHECK_NOTHROW(study(asked));
+}
+
 TEST_CASE("what is not modelled beside an encoder is refused in one sentence") {
   const auto refusal = [](auto&& change) {
     SettingRequest request;
@@ -217,6 +286,13 @@ TEST_CASE("what is not modelled beside an encoder is refused in one sentence") {
   using Asked = SettingRequest&;
   CHECK(refusal([](Asked) {}) == "none");
   CHECK(test::contains(refusal([](Asked asked) { asked.encoder.clear(); }), "--encoder names"));
+  CHECK(refusal([](Asked asked) { asked.frozen_encoder = true; }) == "none");
+  CHECK(test::contains(refusal([](Asked asked) {
+                         asked.encoder.clear();
+                         asked.degrees.encoder = {};
+                         asked.frozen_encoder = true;
+                       }),
+                       "--frozen-encoder is of"));
   CHECK(test::contains(refusal([](Asked asked) {
                          asked.encoder = "uniform:layers=4";
                          asked.degrees.encoder.tensor = 2;

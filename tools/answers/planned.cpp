@@ -8,6 +8,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
 #include "tools/answers/question.hpp"
+#include "tools/inputs/lengths.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
 #include "tools/study/evidence/ties.hpp"
 #include "tools/study/study.hpp"
@@ -43,10 +44,11 @@ std::vector<std::string> ties_of(const Plan& plan) {
 }  // namespace
 
 PlanAnswer answer(const PlanQuestion& question) {
-  if (!question.request.setting.lengths.empty()) {
+  const std::string& lengths = question.request.setting.lengths;
+  if (!lengths.empty() && count_of_lengths(lengths) == 0) {
     throw UsageError(
-        "--lengths: a plan chooses the micro-batches itself, and does not search over sequences of "
-        "unequal lengths; compare takes them");
+        "--lengths: drawn lengths differ from one number of micro-batches to another, so that no two "
+        "plans would do the same work; give those of a step, a list or a file");
   }
   PlanAnswer found{read_setting(question.request.setting), question.request};
   if (question.complete) question.complete(found.setting, found.request);

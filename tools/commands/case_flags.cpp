@@ -101,7 +101,7 @@ void add_cluster_flags(Flags command, CommonFlags& flags) {
 
 void add_degree_flags(Flags command, CommonFlags& flags) {
   add_settings(command, flags, {"tp", "cp", "ep", "etp", "dp", "pp", "zero", "sequence_parallel"});
-  add_settings(command, flags, {"encoder", "encoder_pp", "encoder_tp"});
+  add_settings(command, flags, {"encoder", "encoder_pp", "encoder_tp", "frozen_encoder"});
   add_layout_flags(command, flags);
 }
 
@@ -154,8 +154,8 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
   if (one) devices.describe("number of devices; default: all of the cluster, or 4");
   add_cluster_flags(command, flags);
   add_settings(command, flags,
-               {"microbatches", "microbatch_size", "lengths", "calibration", "software",
-                "cuda_graphs", "cp_comm_type", "steps"});
+               {"microbatches", "microbatch_size", "lengths", "lengths_order", "calibration",
+                "software", "cuda_graphs", "cp_comm_type", "steps"});
   if (cuts == Many::no) {
     add_setting(command, flags, "partition");
   } else {

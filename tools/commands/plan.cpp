@@ -324,7 +324,8 @@ void add_plan(Flags command) {
   CommonFlags& common = flags->common;
   add_trace_flags(command, common);
   add_cluster_flags(command, common);
-  add_settings(command, common, {"calibration", "software", "cuda_graphs"});
+  add_settings(command, common,
+               {"lengths", "lengths_order", "calibration", "software", "cuda_graphs"});
   add_unequal_flags(command, common);
   add_layout_flags(command, common);
   add_setting(command, common, "messages");

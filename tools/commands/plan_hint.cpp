@@ -33,7 +33,7 @@ std::string plan_hint(const SettingRequest& request, const Setting& setting,
   if (setting.device_counts.size() > 1 || order.rows.empty()) return "";
   if (model.batch < 1 || model.provenance.origin == Origin::synthetic) return "";
   if (request.trace == "-" || request.cluster.cluster == "-") return "";
-  if (!request.lengths.empty()) return "";  // plan takes none
+  if (!request.lengths.empty()) return "";  // plan has to be told the --samples of them
   const auto is_given = [](const Row& one) { return one.asked.spec().given != nullptr; };
   if (std::any_of(rows.begin(), rows.end(), is_given)) return "";  // it says devices for all
   const Row& row = rows[order.recommended.value_or(order.rows.front())];

@@ -108,10 +108,10 @@ std::vector<std::string> notes_on_costs(Flags command, const ProgramFormat& form
                                         const std::string& partition) {
   if (format.needs_trace) return {};
   std::vector<std::string> of_costs{
-      "--memory",      "--reserve",    "--host-memory", "--pair-overlap", "--microbatch-size",
-      "--calibration", "--slow",       "--zero",        "--zero-every",   "--shard-group",
-      "--precision",   "--order",      "--sharing",     "--collectives",  "--buckets",
-      "--encoder",     "--encoder-pp", "--encoder-tp"};
+      "--memory",      "--reserve",    "--host-memory", "--pair-overlap",  "--microbatch-size",
+      "--calibration", "--slow",       "--zero",        "--zero-every",    "--shard-group",
+      "--precision",   "--order",      "--sharing",     "--collectives",   "--buckets",
+      "--encoder",     "--encoder-pp", "--encoder-tp",  "--frozen-encoder"};
   if (format.name == "slp" && !partition.starts_with("pipedream")) {
     of_costs.emplace_back("--partition");
   }

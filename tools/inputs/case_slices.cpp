@@ -2,6 +2,7 @@
 #include "tools/inputs/case_slices.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +23,10 @@ namespace {
 
 // "even", "balanced", lengths or a file.
 std::string slices_knob(const Case& asked) {
-  if (asked.program) return "even";
+  if (asked.program) {
+    const std::vector<std::int64_t>& lengths = asked.program->settings.slices;
+    return lengths.empty() ? "even" : fmt::format("{}", fmt::join(lengths, "-"));
+  }
   const auto knob = asked.spec.knobs.find("slices");
   return knob == asked.spec.knobs.end() ? "even" : knob->second;
 }

@@ -15,6 +15,10 @@ namespace stageline {
 void check_beside_encoder(const SettingRequest& request) {
   const EncoderDegrees& degrees = request.degrees.encoder;
   if (request.encoder.empty()) {
+    if (request.frozen_encoder) {
+      throw UsageError(
+          "--frozen-encoder is of the encoder that --encoder names; give it, or leave it out");
+    }
     if (degrees == EncoderDegrees{}) return;
     throw UsageError(
         "--encoder-pp and --encoder-tp are ranks of the encoder that --encoder names; give it, or "
@@ -53,7 +57,8 @@ Model behind_opened_encoder(const SettingRequest& request, TraceRequest trace, M
     throw UsageError(
         fmt::format("--encoder of --encoder-tp {}: {}", trace.sharding.tensor, error.what()));
   }
-  return with_encoder(std::move(encoder), std::move(model), request.degrees);
+  return with_encoder(std::move(encoder), std::move(model), request.degrees,
+                      request.frozen_encoder);
 }
 
 }  // namespace stageline

@@ -9,6 +9,7 @@
 
 #include "cost_models/slices.hpp"
 #include "sim/model.hpp"
+#include "sim/program.hpp"
 
 namespace stageline {
 
@@ -16,10 +17,10 @@ namespace stageline {
 template <class Key>
 class PricedModels {
  public:
-  explicit PricedModels(std::function<Model(Key)> open) : open_(std::move(open)) {}
+  explicit PricedModels(std::function<Model(const Key&)> open) : open_(std::move(open)) {}
 
   /// Throws what `open` throws.
-  std::shared_ptr<const Model> of(Key key) {
+  std::shared_ptr<const Model> of(const Key& key) {
     const std::lock_guard<std::mutex> lock(access_);
     std::shared_ptr<const Model>& known = known_[key];
     if (!known) known = std::make_shared<const Model>(open_(key));
@@ -27,7 +28,7 @@ class PricedModels {
   }
 
  private:
-  std::function<Model(Key)> open_;
+  std::function<Model(const Key&)> open_;
   std::mutex access_;
   std::map<Key, std::shared_ptr<const Model>> known_;
 };
@@ -37,8 +38,8 @@ class PricedSlices : public PricedModels<SequenceSlice> {
   using PricedModels::PricedModels;
 };
 
-/// By tokens of a sequence.
-class PricedLengths : public PricedModels<std::int64_t> {
+/// By documents of a sequence.
+class PricedLengths : public PricedModels<Documents> {
  public:
   using PricedModels::PricedModels;
 };

@@ -5,8 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 #include <utility>
 
 #include "cost_models/buckets.hpp"
@@ -24,11 +22,11 @@
 #include "sim/base/names.hpp"
 #include "sim/base/numbers.hpp"
 #include "sim/checked.hpp"
+#include "tools/inputs/case_lengths.hpp"
 #include "tools/inputs/case_slices.hpp"
 #include "tools/inputs/degrees.hpp"
 #include "tools/inputs/encoder.hpp"
 #include "tools/inputs/given_programs.hpp"
-#include "tools/inputs/lengths.hpp"
 #include "tools/inputs/priced_slices.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/setting_alike.hpp"
@@ -259,6 +257,7 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
       {degrees.zero_every.has_value(), "--zero-every", degrees.zero >= Zero::gradients,
        "--zero 2 or 3"},
       {request.all_pipelines, "--all-pipelines", replicated, "--dp"},
+      {request.lengths_order.has_value(), "--lengths-order", !request.lengths.empty(), "--lengths"},
       {request.sequence_parallel, "--sequence-parallel",
        std::max(degrees.tensor_at(0), degrees.tensor) > 1, "--tp"},
       {request.offloading.ahead != usual.offloading.ahead, "--prefetch",
@@ -379,54 +378,11 @@ std::shared_ptr<PricedSlices> slices_of(const SettingRequest& request, const Tra
 
 std::shared_ptr<PricedLengths> lengths_of_model(const TraceRequest& trace) {
   if (!has_kernels(trace.text)) return nullptr;
-  return std::make_shared<PricedLengths>([whole = trace](std::int64_t tokens) {
+  return std::make_shared<PricedLengths>([whole = trace](const Documents& documents) {
     TraceRequest one = whole;
-    one.seq = tokens;
+    one.documents = documents;
     return open_trace(one);
   });
-}
-
-// Each distinct length is priced once. Where the trace has no kernels, what a micro-batch takes is
-// in proportion to its tokens.
-void take_lengths(const SettingRequest& request, const Setting& setting, Case& asked) {
-  if (request.lengths.empty()) return;
-  if (slices_in(asked) > 1) {
-    throw UsageError(
-        "--lengths: slices of sequences of unequal lengths are not priced; take a schedule "
-        "that does not cut sequences");
-  }
-  const Model& model = asked.model;
-  if (model.sample == "image") {
-    throw UsageError(
-        fmt::format("--lengths: a sample of {} is an image, which has no length", model.name));
-  }
-  if (asked.program && !asked.program->settings.costs.empty()) {
-    throw UsageError("--lengths: the program already says its micro-batches' costs; leave it out");
-  }
-  const std::vector<std::int64_t> lengths =
-      lengths_of(request.lengths, asked.program ? asked.program->microbatches : asked.microbatches,
-                 length_step(model.sharding));
-  if (!setting.lengths) {
-    double mean = static_cast<double>(model.tokens);
-    if (model.tokens == 0) {
-      mean = static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})) /
-             static_cast<double>(lengths.size());
-    }
-    for (const std::int64_t tokens : lengths) {
-      asked.factors.push_back(static_cast<double>(tokens) / mean);
-    }
-    if (asked.program) asked.program->settings.costs = asked.factors;
-    return;
-  }
-  std::map<std::int64_t, std::uint16_t> known;
-  for (const std::int64_t tokens : lengths) {
-    const auto [kind, is_new] =
-        known.try_emplace(tokens, static_cast<std::uint16_t>(asked.kinds.size()));
-    asked.kind_of.push_back(kind->second);
-    if (!is_new) continue;
-    asked.kinds.push_back(std::make_shared<const Model>(
-        cut_by_layout(*setting.lengths->of(tokens), request.partition)));
-  }
 }
 
 // What is asked for as the program says it anyway.

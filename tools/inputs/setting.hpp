@@ -16,6 +16,7 @@
 #include "tools/inputs/device_rates.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/layer_groups.hpp"
+#include "tools/inputs/lengths.hpp"
 #include "tools/study/case.hpp"
 
 namespace stageline {
@@ -26,14 +27,16 @@ struct LayerKernelTimes;  // cost_models/transformers/kernel_times.hpp
 
 /// A question as plain values. Traces, clusters and cuts may be files; nothing has been opened yet.
 struct SettingRequest {
-  std::string trace;           // as open_trace() takes it
-  int microbatch_size = 0;     // samples; 0: as in the trace
-  std::string lengths{};       // of sequences, as lengths_of() takes them; empty: alike
-  int profile_batch = 0;       // samples in a minibatch of a PipeDream profile
-  std::string encoder{};       // before the model, as open_trace() takes it; empty: none
-  ClusterRequest cluster;      // `priced_for` is ignored: the trace says it
-  std::vector<int> devices;    // one count, or a sweep; empty: all of the cluster, or 4
-  bool whole_cluster = false;  // refuse degrees that leave devices of a named cluster out
+  std::string trace;        // as open_trace() takes it
+  int microbatch_size = 0;  // samples; 0: as in the trace
+  std::string lengths{};    // of sequences, as lengths_of() takes them; empty: alike
+  std::optional<LengthsOrder> lengths_order{};  // of micro-batches; empty: as given
+  int profile_batch = 0;                        // samples in a minibatch of a PipeDream profile
+  std::string encoder{};        // before the model, as open_trace() takes it; empty: none
+  bool frozen_encoder = false;  // is not trained
+  ClusterRequest cluster;       // `priced_for` is ignored: the trace says it
+  std::vector<int> devices;     // one count, or a sweep; empty: all of the cluster, or 4
+  bool whole_cluster = false;   // refuse degrees that leave devices of a named cluster out
   /// Named, or programs, which say their devices and micro-batches; empty: the default of the
   /// question.
   std::vector<ScheduleSpec> schedules{};

@@ -164,9 +164,26 @@ constexpr std::array rows{
         .group = Group::schedule,
         .opens = Opens::trace,
         .help =
-            "tokens of the sequences of each micro-batch of a step: 2048,4096,512, a file of such numbers, or "
-            "lognormal(MEAN,SIGMA) to draw them; default: all as long as the trace says",
+            "tokens of the sequences of each micro-batch of a step: 2048,4096,512+1536 (+ joins documents "
+            "that one sequence packs), a file of such numbers, lognormal(MEAN,SIGMA) to draw them, or "
+            "packed:N: before one of these to pack its documents; default: all as long as the trace says",
         .set = set_text<&SettingRequest::lengths>},
+    SettingRow{
+        .key = "lengths_order",
+        .group = Group::schedule,
+        .form = Form::word,
+        .opens = Opens::trace,
+        .of = Of::row,
+        .help =
+            "order of the micro-batches of --lengths: given, ascending or descending by what they cost, snake "
+            "(the cheapest first and last, and so inwards), or balanced (documents dealt anew so that all cost "
+            "about the same, then as snake); default: given, and plan searches it",
+        .words = "given ascending descending snake balanced",
+        .set =
+            [](Value value, Asked asked) {
+              asked.lengths_order = one_of(all_lengths_orders, value.text(), value.what);
+            },
+        .print = print_named<LengthsOrder, &SettingRequest::lengths_order>},
     SettingRow{
         .key = "encoder",
         .group = Group::model,
@@ -176,6 +193,13 @@ constexpr std::array rows{
             "a trace, as TRACE, of an encoder without its head, whose batch stands before every micro-batch "
             "on pipeline ranks of its own",
         .set = set_encoder},
+    SettingRow{
+        .key = "frozen_encoder",
+        .group = Group::model,
+        .form = Form::yes,
+        .opens = Opens::trace,
+        .help = "the encoder is not trained: it has no backward, gradients or optimizer state",
+        .set = set_yes<&SettingRequest::frozen_encoder>},
     SettingRow{.key = "profile_batch",
                .group = Group::model,
                .form = Form::count,

@@ -82,7 +82,10 @@ PricedInputs priced_inputs(const std::string& text, const TraceRequest& request)
   }
   if (request.calibration) inputs.language.calibration = &*request.calibration;
   if (request.batch > 0) inputs.spec = with_option(inputs.spec, "batch", request.batch);
-  if (request.seq > 0) inputs.spec = with_option(inputs.spec, "seq", request.seq);
+  if (!request.documents.empty()) {
+    inputs.spec = with_option(inputs.spec, "seq", tokens_of(request.documents));
+  }
+  if (request.documents.size() > 1) inputs.language.documents = request.documents;
   return inputs;
 }
 

@@ -12,6 +12,7 @@
 #include "cost_models/transformers/kernel_times.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
+#include "sim/program.hpp"
 
 namespace stageline {
 
@@ -29,7 +30,7 @@ struct TraceRequest {
   std::string cuda_graphs{};   // "none", "partial", "full"; empty: as its spelling or software says
   std::string cp_comm_type{};  // "p2p", "a2a+p2p:8"; empty: as its spelling or software says
   SequenceSlice slice{};       // of sequences: a spelled cost model prices this one
-  std::int64_t seq = 0;        // tokens of a sequence of a language model; 0: as its spelling says
+  Documents documents{};       // that a sequence of a language model packs; empty: as spelled
   bool all_sizes = false;  // each micro-batch size of the trace is tried: none is taken for another
 };
 

@@ -76,6 +76,7 @@ SettingRequest request_of(const SettingRequest& base, const Candidate& candidate
   request.recomputation = candidate.recomputation;
   request.offloading = candidate.offloading;
   request.partition = candidate.partition;
+  if (candidate.lengths_order) request.lengths_order = candidate.lengths_order;
   request.schedules.clear();
   return request;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "schedulers/scheduler.hpp"
+#include "tools/inputs/lengths.hpp"
 #include "tools/inputs/setting.hpp"
 
 namespace stageline {
@@ -34,7 +35,8 @@ struct Candidate {
   ScheduleSpec spec;
   Recomputation recomputation{};
   Offloading offloading{};
-  std::string partition = "balanced";  // as --partition takes it
+  std::string partition = "balanced";           // as --partition takes it
+  std::optional<LengthsOrder> lengths_order{};  // empty: as the setting says
 };
 
 /// The request that asks for it: `base`, with what the candidate says in its place. A pipeline

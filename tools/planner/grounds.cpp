@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/errors.hpp"
+#include "tools/inputs/case_lengths.hpp"
 
 namespace stageline {
 namespace {
@@ -45,6 +46,7 @@ std::optional<Bytes> largest_memory(const Cluster& cluster, const Model& model) 
 struct Grounds::Ground {
   std::once_flag once;
   std::shared_ptr<const Model> model;
+  std::shared_ptr<const Model> least;  // of micro-batches that differ; null: they do not
   LayerBlocking blocking;
   std::exception_ptr refused;
 };
@@ -85,9 +87,18 @@ Grounds::Found Grounds::opened(const Shape& shape) {
   Candidate any;
   any.shape = shape;
   any.spec = parse_schedules("1f1b").front();
-  const Case asked = evaluator_.case_of(any);
-  return {ShapeLoads(asked), largest_memory(asked.cluster, asked.model),
-          std::make_shared<const Model>(asked.model)};
+  Case asked = evaluator_.case_of(any);
+  const std::optional<Bytes> limit = largest_memory(asked.cluster, asked.model);
+  if (evaluator_.base().lengths.empty()) {
+    return {ShapeLoads(asked), limit, std::make_shared<const Model>(asked.model)};
+  }
+  const SettingRequest request = request_of(evaluator_.base(), any);
+  LengthsRange range = range_of_lengths(request, *evaluator_.setting(shape));
+  auto mean = std::make_shared<const Model>(std::move(range.mean));
+  asked.model = *mean;
+  ShapeLoads usual(asked);
+  asked.model = std::move(range.least);
+  return {ShapeLoads(asked), limit, std::move(mean), std::move(usual)};
 }
 
 Grounds::Found Grounds::of(const Shape& shape) {
@@ -103,11 +114,16 @@ Grounds::Found Grounds::of(const Shape& shape) {
       degrees.data = least_replicas(degrees);
       degrees.pipeline = 1;
       degrees.zero = Zero::none;
-      const Setting setting = read_setting(request_of(evaluator_.base(), least));
-      found->model = std::make_shared<const Model>(setting.model);
+      const SettingRequest request = request_of(evaluator_.base(), least);
+      const Setting setting = read_setting(request);
+      LengthsRange range = range_of_lengths(request, setting);
       found->blocking = setting.ranked.empty()
-                            ? no_blocking(setting.model)
-                            : least_blocking(*setting.ranked.begin()->second, setting.model);
+                            ? no_blocking(range.least)
+                            : least_blocking(*setting.ranked.begin()->second, range.least);
+      found->model = std::make_shared<const Model>(std::move(range.mean));
+      if (!request.lengths.empty()) {
+        found->least = std::make_shared<const Model>(std::move(range.least));
+      }
     } catch (const UsageError&) {
       found->refused = std::current_exception();
     } catch (const TraceError&) {
@@ -118,8 +134,12 @@ Grounds::Found Grounds::of(const Shape& shape) {
   Cluster pipeline;
   pipeline.pair_overlap = pair_overlap_;
   pipeline.devices.assign(static_cast<std::size_t>(shape.degrees.pipeline), *device_);
-  return {ShapeLoads(*found->model, shape, found->blocking, pipeline),
-          largest_memory(pipeline, *found->model), found->model};
+  const auto loads = [&](const Model& model) {
+    return ShapeLoads(model, shape, found->blocking, pipeline);
+  };
+  const std::optional<Bytes> limit = largest_memory(pipeline, *found->model);
+  if (!found->least) return {loads(*found->model), limit, found->model};
+  return {loads(*found->least), limit, found->model, loads(*found->model)};
 }
 
 void Grounds::add_gathers(const Shape& shape, ShapeLoads& loads, const Model& model) {

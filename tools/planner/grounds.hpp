@@ -27,8 +27,11 @@ class Grounds {
 
   struct Found {
     ShapeLoads loads;
-    std::optional<Bytes> limit;  // the most that a device may hold; empty: unknown
-    std::shared_ptr<const Model> model;
+    std::optional<Bytes> limit;          // the most that a device may hold; empty: unknown
+    std::shared_ptr<const Model> model;  // where micro-batches differ, their mean
+    std::optional<ShapeLoads> usual{};   // of that mean; empty: as `loads`
+
+    const ShapeLoads& expected() const { return usual ? *usual : loads; }
   };
   /// The loads, the limit and the model of a shape. Throws as Evaluator::setting().
   Found of(const Shape& shape);

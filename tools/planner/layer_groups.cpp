@@ -88,6 +88,12 @@ PlanGroups groups_for(const PlanRequest& request) {
     return in;
   }
   if (in.layers <= most_layers) return in;
+  if (!request.setting.lengths.empty()) {
+    throw UsageError(fmt::format(
+        "--lengths: the search takes the {} layers in groups, in which sequences of unequal lengths "
+        "are not priced; compare takes them",
+        in.layers));
+  }
   for (const std::string& partition : request.space.partitions) {
     if (is_partitioner(partition)) continue;
     if (in.layers <= most_cut_by_hand || request.budget) return in;

@@ -7,6 +7,7 @@
 #include "sim/base/index.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
+#include "tools/inputs/lengths.hpp"
 #include "tools/planner/cuts/cut_search.hpp"
 #include "tools/planner/search.hpp"
 
@@ -38,6 +39,14 @@ std::optional<int> last_rebuilt(const Recomputation& rebuilt) {
   return range.last;
 }
 
+// Whether the order of micro-batches is open, and makes a difference.
+bool orders_differ(const SettingRequest& request, int microbatches) {
+  if (request.lengths.empty() || request.lengths_order) return false;
+  const std::vector<Documents> lengths = lengths_of(request.lengths, microbatches, 1);
+  return std::any_of(lengths.begin(), lengths.end(),
+                     [&](const Documents& one) { return one != lengths.front(); });
+}
+
 int cuts_of(const Candidate& candidate) {
   const int stages = std::max(1, stages_of(candidate.spec, candidate.shape.degrees.pipeline));
   const int cuts = cut_work / stages / std::max(1, candidate.shape.microbatches);
@@ -55,6 +64,12 @@ std::vector<Candidate> Search::neighbours(const FrontPoint& point) const {
       other.spec = std::move(spec);
       // A cut into so many stages is not one into others.
       if (request_.space.partitions.empty()) other.partition = "balanced";
+    }
+  }
+  if (orders_differ(request_.setting, here.shape.microbatches)) {
+    for (const LengthsOrder order : all_lengths_orders) {
+      if (order == here.lengths_order.value_or(LengthsOrder::given)) continue;
+      near.emplace_back(here).lengths_order = order;
     }
   }
   const std::optional<int> last = last_rebuilt(here.recomputation);

@@ -98,7 +98,7 @@ bool Search::is_tried(const Shape& shape, const Family& family) const {
 
 std::vector<Search::Estimated> Search::by_estimate(int shape, const Grounds::Found& found) const {
   const FamilySet& set = set_of(shape);
-  const Estimates estimates(found.loads, *found.model, nth(shapes_, shape), grounds_.reach(),
+  const Estimates estimates(found.expected(), *found.model, nth(shapes_, shape), grounds_.reach(),
                             found.limit);
   std::vector<Estimated> order;
   for (std::size_t f = 0; f < set.families.size(); ++f) {

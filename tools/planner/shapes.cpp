@@ -94,7 +94,10 @@ Ground ground_of(const PlanRequest& request) {
 
 class Shapes {
  public:
-  explicit Shapes(const PlanRequest& request) : request_(request), ground_(ground_of(request)) {}
+  explicit Shapes(const PlanRequest& request) : request_(request), ground_(ground_of(request)) {
+    const std::string& lengths = request.setting.lengths;
+    if (!lengths.empty()) lengths_ = count_of_lengths(lengths);
+  }
 
   std::vector<Shape> all() {
     if (request_.samples < 1) {
@@ -116,7 +119,8 @@ class Shapes {
   bool any_degrees_ = false;
   bool any_experts_ = false;
   bool any_samples_ = false;
-  bool any_size_ = false;  // divides the samples
+  bool any_size_ = false;     // divides the samples
+  std::int64_t lengths_ = 0;  // that the micro-batches of a step have; 0: they are alike
 
   const PlanSpace& space() const { return request_.space; }
   const Degrees& given() const { return request_.setting.degrees; }
@@ -249,6 +253,7 @@ class Shapes {
       if (samples % each != 0) continue;
       any_size_ = true;
       if (samples / each > most_microbatches) continue;
+      if (lengths_ > 0 && samples / each != lengths_) continue;
       dividing.push_back(size);
     }
     return dividing;
@@ -353,6 +358,13 @@ class Shapes {
       throw UsageError(fmt::format(
           "no tp × cp × dp that is left is a multiple of etp {}; fix fewer of them, or another etp",
           fmt::join(expert_tensor_degrees(1), " or ")));
+    }
+    if (any_size_ && lengths_ > 0) {
+      throw UsageError(fmt::format(
+          "--lengths: there are {0}, one for each micro-batch of a step, and with the micro-batch "
+          "sizes and data-parallel degrees that are left the {1} samples of an update are no {0} "
+          "micro-batches; give --samples {0}, or a multiple of it",
+          lengths_, request_.samples));
     }
     if (any_size_) {
       throw UsageError(fmt::format(

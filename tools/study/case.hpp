@@ -77,6 +77,7 @@ struct Case {
   /// kinds[kind_of[n % kind_of.size()]]. Empty: all are alike, or `factors` says how they differ.
   std::vector<std::shared_ptr<const Model>> kinds{};
   std::vector<std::uint16_t> kind_of{};
+  std::vector<Documents> lengths{};  // of micro-batch n of a pipeline's step; empty: alike
   /// How many times what `model` says micro-batch n of a pipeline's step takes; empty: once.
   std::vector<double> factors{};
   int encoder_stages = 0;  // of each pipeline, the first, on as many devices: Model::encoder's

@@ -9,12 +9,15 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cost_models/roofline.hpp"
 #include "sim/analysis/statistics.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
+#include "sim/base/names.hpp"
 #include "sim/base/numbers.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/varied_costs.hpp"
@@ -239,12 +242,19 @@ std::vector<Accelerator> accelerators_for(const ExecFlags& flags,
 bool is_processes(const std::string& devices) { return devices.rfind("process:", 0) == 0; }
 
 // Tokens of each sequence of micro-batch n of a step, or of slice n of a sequence; empty: alike.
-std::vector<std::int64_t> lengths_of_job(const std::string& text, const Case& asked,
+std::vector<std::int64_t> lengths_of_job(const CommonFlags& flags, const Case& asked,
                                          const Program& program, int replicas) {
+  const std::string text = flags.text("lengths");
   if (text.empty()) return asked.slice_lengths;
+  const std::string order = flags.text("lengths_order");
   const Sharding undivided;
-  return side_by_side(lengths_of(text, program.microbatches / replicas, length_step(undivided)),
-                      replicas);
+  std::vector<Documents> lengths =
+      lengths_of(text, program.microbatches / replicas, length_step(undivided));
+  if (!order.empty()) {
+    lengths = ordered(std::move(lengths), one_of(all_lengths_orders, order, "--lengths-order"),
+                      [](const Documents& one) { return static_cast<double>(tokens_of(one)); });
+  }
+  return side_by_side(plain_tokens(lengths), replicas);
 }
 
 // What the prediction leaves out of micro-batches that differ; the trace has one size.
@@ -305,8 +315,7 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   job.sharded_optimizer = flags.zero > 0;
   if (!flags.imitate) {
     job.training = training_of(flags, setting);
-    job.training.lengths =
-        lengths_of_job(common.text("lengths"), asked, predicted.program, flags.replicas);
+    job.training.lengths = lengths_of_job(common, asked, predicted.program, flags.replicas);
   }
   const std::string on_tokens = note_on_tokens(asked, job.training);
   const std::string model = job.training.shape.name;

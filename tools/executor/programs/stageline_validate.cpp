@@ -189,7 +189,8 @@ ValidationPlan plan_of(const ValidateFlags& flags) {
     throw UsageError("--lengths are those of micro-batches that compute; leave out --imitate");
   }
   if (!flags.lengths.empty()) {
-    plan.lengths = lengths_of(flags.lengths, plan.microbatches, length_step(Sharding{}));
+    plan.lengths =
+        plain_tokens(lengths_of(flags.lengths, plan.microbatches, length_step(Sharding{})));
   }
   if (flags.rounds > 0) plan.rounds = flags.rounds;
   if (flags.seconds > 0 && flags.devices.rfind("process:", 0) == 0) {

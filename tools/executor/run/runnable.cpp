@@ -107,6 +107,11 @@ void check_runnable(const Job& job, const std::vector<Accelerator>& devices, con
         "costs: they do not say how many tokens a micro-batch has, so that such a program can only "
         "be simulated, or run with --imitate; give --lengths in the place of that line");
   }
+  if (!job.program.settings.lengths.empty() && job.training.lengths.empty()) {
+    throw UsageError(
+        "lengths: what a program says of tokens is for traces priced by kernels; give --lengths in "
+        "the place of that line");
+  }
   check_stashes(job);
   if (job.sharded_optimizer) check_sharded(job);
   const std::size_t wanted = job.program.devices.size();

@@ -92,6 +92,17 @@ def link(value: Any, name: str) -> str:
     raise UsageError(f"{rule} (it is {shown(value)})")
 
 
+def lengths(value: Any, name: str) -> Any:
+    """'2048,1024+3072' as it is, or made of [2048, [1024, 3072]]: tokens, or those of the documents
+    that a sequence packs."""
+    listed = plain(value)
+    if not isinstance(listed, list):
+        return value
+    rule = f"{name}: tokens are whole numbers from 1 on, one a micro-batch, or a list of its documents"
+    of_each = [one if isinstance(one, list) else [one] for one in listed]
+    return ",".join("+".join(str(_whole(tokens, 1, rule)) for tokens in one) for one in of_each)
+
+
 def slow(value: Any) -> str:
     """'gpu2:1.2' as it is, or made of {'gpu2': 1.2}."""
     if isinstance(value, dict):
@@ -114,7 +125,7 @@ def _number(value: Any, name: str) -> Any:
 
 
 _WRITTEN = {"memory": size, "reserve": size, "host_memory": size, "link": link, "host_link": link,
-            "zero": _number, "shard_group": _number, "within": _share}
+            "lengths": lengths, "zero": _number, "shard_group": _number, "within": _share}
 
 
 def _check(value: Any, name: str) -> None:

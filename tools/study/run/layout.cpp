@@ -567,7 +567,28 @@ Costs costs_of_all(const Case& asked, const Layout& layout, const Model& model) 
 
 }  // namespace
 
+namespace {
+
+// Only make_case() prices what a program says of tokens.
+void check_tokens_priced(const Case& asked) {
+  if (!asked.program) return;
+  const ProgramSettings& settings = asked.program->settings;
+  if (!settings.lengths.empty() && asked.kinds.empty()) {
+    throw UsageError(
+        "lengths: the program says how many tokens its micro-batches have, which are not priced "
+        "here; leave the line out, or give \"costs:\" in its place");
+  }
+  if (!settings.slices.empty() && asked.slice_lengths.empty()) {
+    throw UsageError(
+        "slices: the program says how many tokens the pieces of a sequence have, which needs a "
+        "language model whose slices are priced by their kernels (model:…); leave the line out");
+  }
+}
+
+}  // namespace
+
 Costs costs_of(const Case& asked, const Layout& layout) {
+  check_tokens_priced(asked);
   std::optional<Model> share;
   if (layout.sequence_chunks > 1 && !asked.slice) {
     share = equal_share(asked.model, layout.sequence_chunks);
@@ -613,14 +634,33 @@ Program one_program_of(const Case& asked, const Layout& layout, const Costs& cos
   Program program = asked.spec.scheduler->schedule(problem_of(asked, layout, costs, steps));
   if (asked.weights) program.settings.weights = *asked.weights;
   program.settings.costs = asked.factors;
+  program.settings.lengths = asked.lengths;
+  program.settings.slices = asked.slice_lengths;
   if (asked.messages) program.settings.messages = *asked.messages;
   return with_stashes(asked, layout, std::move(program));
+}
+
+// A frozen encoder has no stash that R could make again.
+void check_frozen(const Case& asked, const Layout& layout, const Program& program) {
+  const EncoderLayers& encoder = asked.model.encoder;
+  if (!encoder.frozen) return;
+  const int first = nth(layout.plan.partition.stage_of, encoder.count);
+  for (const std::vector<Op>& ops : program.ops) {
+    for (const Op op : ops) {
+      if (op.kind != OpKind::recompute || op.stage >= first) continue;
+      throw UsageError(fmt::format(
+          "--frozen-encoder: stage {} keeps nothing for a backward, so that there is nothing to "
+          "recompute; take --recompute full@{}-",
+          op.stage, first));
+    }
+  }
 }
 
 }  // namespace
 
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
   Program program = one_program_of(asked, layout, costs, steps);
+  check_frozen(asked, layout, program);
   if (!asked.ranked) return program;
   const Degrees& degrees = asked.ranked->grid().degrees();
   const int stated = program.settings.data_ranks;
