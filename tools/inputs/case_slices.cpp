@@ -108,8 +108,8 @@ void price_slices(const SettingRequest& request, const Setting& setting, Case& a
   if (how != "even" && !has_kernels) {
     asked.slices_refused = fmt::format(
         "slices={} needs a language model whose slices are priced by their kernels (model:…); "
-        "take slices=even",
-        how);
+        "{}",
+        how, asked.program ? "leave the line \"slices:\" out" : "take slices=even");
     return;
   }
   if (!setting.slices) return;
