@@ -6,6 +6,11 @@
 // device holds p/2+1 to p stashes, and weights twice. (1F1B each way, merged as it comes, takes
 // longer.)
 //
+// pipelines=2f has f of them each way (section 3.6), for twice an f that divides p/2: pipeline i
+// begins i·p/f devices further on, round the devices, and each has every 2f-th micro-batch. A unit
+// of p then idles for p/f - 2 slots instead of p-2, a device holds p-p/2f+1 to p stashes, and
+// weights 2f times.
+//
 // More than p micro-batches: concat=direct puts units of p behind each other, 2p slots apart, so
 // that one's last backwards fill up with the next one's forwards; without a gap where F = B.
 // concat=doubling takes two micro-batches' forwards in a slot and one's backward, which are alike
@@ -26,20 +31,35 @@
 //   2 | 1032 aabbccdd54 76 eeffgghh
 //   3 |13 0aa2cc bb5 dd74ee6gg ff  hh
 //
+// figure: devices 8, microbatches 8, pipelines 4, F 1, I 1, W 1
+//   0 |04 32761bb5ff ccddgghhaa  ee
+//   1 | 03472165 bbccffggddaahhee
+//   2 | 30741256 ccbbggffaaddeehh
+//   3 |37 01452cc6gg bbaaffeedd  hh
+//   4 |26 10543dd7hh aabbeeffcc  gg
+//   5 | 21650347 ddaahheebbccffgg
+//   6 | 12563074 aaddeehhccbbggff
+//   7 |15 23670aa4ee ddcchhggbb  ff
+//
 // figure: devices 4, microbatches 16, concat doubling, F 1, I 1, W 1
 //   0 |024613bbdd57 aaffcchhee80gg2491jjll35iinnkkppmm  oo
 //   1 | 02134657bbaaddccffeehhgg80912435jjiillkknnmmppoo
 //   2 | 13025746aabbccddeeffgghh91803524iijjkkllmmnnoopp
 //   3 |135702aacc46 bbeeddggff91hh3580iikk24jjmmlloonn  pp
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "schedulers/parts/backward_first.hpp"
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
+#include "sim/base/numbers.hpp"
 
 namespace stageline::chimera_scheduler {
 namespace {
@@ -48,10 +68,52 @@ constexpr Knob knobs[] = {
     {"concat", "direct|doubling", "direct",
      "more micro-batches than devices: unit behind unit, or two forwards to a backward (rebuilt)",
      "the order is rebuilt"},
+    {"pipelines", "2, 4 or another even divisor of the devices", "2",
+     "pipelines, half of them each way: more have less bubble and more copies of the weights"},
 };
 
-Placement place(int devices, const Knobs&) {
-  if (devices % 2 == 0) return opposite_placement(devices);
+int pipelines_of(const Knobs& knobs) {
+  return parse_number<int>(knobs.at("pipelines")).value_or(0);
+}
+
+void check_pipelines(int devices, const Knobs& knobs) {
+  const int pipelines = pipelines_of(knobs);
+  const bool divides = pipelines >= 2 && pipelines % 2 == 0 && devices % pipelines == 0;
+  if (!divides || pipelines > max_parts) {
+    std::vector<int> divisors;
+    for (int each = 2; each <= std::min(devices, max_parts); each += 2) {
+      if (devices % each == 0) divisors.push_back(each);
+    }
+    throw UsageError(fmt::format(
+        "chimera: pipelines is an even divisor of the {} devices, so that none meets another on a "
+        "stage: one of {} (it is \"{}\")",
+        devices, fmt::join(divisors, ", "), knobs.at("pipelines")));
+  }
+  if (pipelines == 2 || knobs.at("concat") == "direct") return;
+  throw UsageError(fmt::format(
+      "chimera: concat={} is an order of two pipelines, and there are {}; leave out one of the two",
+      knobs.at("concat"), pipelines));
+}
+
+// Pipeline 2i goes down the devices from i·p/f on, 2i + 1 up again from where that one ends.
+Placement place_pipelines(int devices, int pipelines) {
+  Placement placement = straight_placement(devices);
+  for (int s = 0; s < devices; ++s) {
+    std::vector<int>& homes = nth(placement.stage, s).replicas;
+    homes.clear();
+    for (int i = 0; i < pipelines; ++i) {
+      const int begin = i / 2 * (2 * devices / pipelines);
+      homes.push_back((begin + (i % 2 == 0 ? s : devices - 1 - s)) % devices);
+    }
+  }
+  return placement;
+}
+
+Placement place(int devices, const Knobs& knobs) {
+  if (devices % 2 == 0) {
+    check_pipelines(devices, knobs);
+    return place_pipelines(devices, pipelines_of(knobs));
+  }
   throw UsageError(fmt::format(
       "chimera: two directions through {} device{} would meet on the same stage; it needs an even "
       "number; take {}",
@@ -61,14 +123,16 @@ Placement place(int devices, const Knobs&) {
 
 using Orders = std::vector<std::vector<FlowTurn>>;  // of one step, by device; flow 0 is down
 
-// Units of p micro-batches. `up_first`: the step's first micro-batch goes up.
-Orders direct(int devices, int microbatches, bool up_first) {
+// Units of p micro-batches. `first`: the pipeline of the step's first micro-batch.
+Orders direct(const Placement& placement, int microbatches, int first) {
+  const int devices = placement.stages();
+  const auto pipelines = static_cast<int>(placement.stage[0].replicas.size());
   std::vector<std::vector<std::pair<int, FlowTurn>>> slots(as_size(devices));
   for (int j = 0; j < microbatches; ++j) {
-    const int flow = (j % 2 == 1) != up_first ? 1 : 0;
-    const int begin = j / devices * 2 * devices + j % devices / 2 * 2;
+    const int flow = (first + j) % pipelines;
+    const int begin = j / devices * 2 * devices + j % devices / pipelines * 2;
     for (int s = 0; s < devices; ++s) {
-      auto& here = nth(slots, flow == 0 ? s : devices - 1 - s);
+      auto& here = nth(slots, nth(nth(placement.stage, s).replicas, flow));
       here.push_back({begin + s, {OpKind::forward, flow, s, j}});
       here.push_back({begin + 2 * devices - 1 - s, {OpKind::backward, flow, s, j}});
     }
@@ -103,14 +167,16 @@ Orders doubling(int devices, int microbatches, bool up_first) {
 Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "chimera", WeightRule::flush);
   const bool doubled = problem.knobs.at("concat") == "doubling";
-  const auto make = [&](bool up_first) {
-    return (doubled ? doubling : direct)(program.stages(), program.microbatches, up_first);
-  };
-  // After an odd number of micro-batches the next step begins the other way.
-  const bool turns = program.microbatches % 2 == 1 && program.steps > 1;
-  const Orders orders[] = {make(false), turns ? make(true) : Orders{}};
+  const int pipelines = pipelines_of(problem.knobs);
+  std::vector<Orders> orders(as_size(pipelines));  // by the pipeline that begins a step
   for (int step = 0; step < program.steps; ++step) {
-    append(program, orders[turns ? step % 2 : 0], step);
+    const auto first = static_cast<int>(std::int64_t{step} * program.microbatches % pipelines);
+    Orders& order = nth(orders, first);
+    if (order.empty()) {
+      order = doubled ? doubling(program.stages(), program.microbatches, first == 1)
+                      : direct(program.placement, program.microbatches, first);
+    }
+    append(program, order, step);
   }
   return program;
 }

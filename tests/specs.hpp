@@ -27,6 +27,7 @@ inline std::vector<std::string> values_of(const Knob& knob, int devices) {
   if (knob.values == "int") return {std::string(knob.fallback), "1", "2", "3"};
   if (knob.values.find('|') != std::string_view::npos) return split(knob.values, '|');
   std::vector<std::string> values{std::string(knob.fallback)};
+  if (knob.name == "pipelines") return {"2", "4"};
   if (knob.name == "limit") return {std::string(knob.fallback), "2p", "3"};
   if (knob.name == "replicas") {
     for (int first = 1; first <= devices; ++first) {

@@ -101,6 +101,36 @@ TEST_CASE("Chimera with doubled forwards, B = 2F: no bubble between units, twice
   }
 }
 
+TEST_CASE("Chimera with 2f pipelines is idle for (p/f-2)·max(F, B), and holds weights 2f times") {
+  over(2, 12, 2, [](Size size) {
+    for (int f = 1; 2 * f <= size.p; ++f) {
+      if (size.p % (2 * f) != 0) continue;
+      CAPTURE(f);
+      for (int units = 1; units <= 3; ++units) {
+        size.m = units * size.p;
+        CAPTURE(units);
+        const Ran ran = run(with("chimera", "pipelines", 2 * f), size);
+        const Time gap = size.B() > size.F ? size.B() - size.F : size.F - size.B();
+        const Time idle = (size.p / f - 2) * (std::max(size.F, size.B()) + (units - 1) * gap);
+        CHECK(makespan(ran.times) == size.m * size.FB() + idle);
+        const std::vector<int> held = peaks(ran);
+        CHECK(*std::max_element(held.begin(), held.end()) == size.p);
+        CHECK(*std::min_element(held.begin(), held.end()) == size.p - size.p / (2 * f) + 1);
+        CHECK(weights_held(ran) == std::vector<std::int64_t>(as_size(size.p), 2 * f));
+      }
+    }
+  });
+}
+
+TEST_CASE("Chimera's pipelines take micro-batches in turn, in steps of any number") {
+  for (const int m : {1, 3, 6, 7, 8, 13, 20}) {
+    CAPTURE(m);
+    const Size size{8, m, Time{3}, Time{4}, Time{5}, Time{}};
+    const Ran three = run("chimera:pipelines=4", size, 3);
+    CHECK(makespan(three.times) == 3 * makespan_of("chimera:pipelines=4", size));
+  }
+}
+
 // ---- Hanayo -------------------------------------------------------------------------------------
 
 TEST_CASE("Hanayo with m = p is idle for 2(p-1)·max(F, B) of a chunk, and holds 2wp-(p-1-r)") {

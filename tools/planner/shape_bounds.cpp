@@ -347,7 +347,7 @@ ShapeBound ShapeLoads::shape() const {
   any.traits.pairs = true;
   any.hides = hides_transfers(any.traits);
   any.stages = layers();
-  any.most_replicas = 2;
+  any.most_replicas = devices_;  // chimera's pipelines
   any.partly_rebuilt = true;
   any.any_chunks = cut_sequences_;
   ShapeBound bound;
