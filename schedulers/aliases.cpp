@@ -36,6 +36,7 @@ constexpr ScheduleAlias aliases[] = {
     {"allforwardallbackward", "gpipe"},
     {"filldrain", "gpipe"},
     {"pipedreamflush", "1f1b"},
+    {"bpipe", "1f1b:stashes=paired"},
     {"2bw", "pipedream_2bw"},
     {"bfs", "looped_bfs"},
     {"breadthfirst", "looped_bfs"},

@@ -9,6 +9,9 @@
 // forward, then every forward runs with the backward of the micro-batch before it as an overlapped
 // pair, which hides the experts' exchange.
 //
+// stashes=paired is BPipe: copies between devices keep stashes even
+// (schedulers/parts/paired_stashes.hpp); the order of the forwards and backwards stays.
+//
 // figure: stages 4, microbatches 8, F 1, I 1, W 1
 //   0 |0123      aa4bb5cc6dd7ee ff gg hh
 //   1 | 012    aa3bb4cc5dd6ee7ff gg hh
@@ -37,6 +40,7 @@
 
 #include "schedulers/order.hpp"
 #include "schedulers/parts/expert_overlap.hpp"
+#include "schedulers/parts/paired_stashes.hpp"
 #include "schedulers/parts/spread_vocabulary.hpp"
 #include "schedulers/parts/stages_behind.hpp"
 #include "schedulers/scheduler.hpp"
@@ -51,6 +55,7 @@ constexpr Knob knobs[] = {
      "run the forward again before each backward, and keep only each stage's input"},
     expert_overlap_knob,
     vocabulary_knob,
+    stashes_knob,
 };
 
 // Megatron-Core pairs forwards and backwards on one device or with interleaved stages
@@ -63,7 +68,15 @@ Placement place(int devices, const Knobs& knobs) {
         devices));
   }
   const VocabularyBarriers barriers = vocabulary_barriers(knobs);
-  if (barriers == VocabularyBarriers::whole) return straight_placement(devices);
+  if (barriers == VocabularyBarriers::whole) {
+    return pairs_stashes(knobs) ? paired_placement(devices) : straight_placement(devices);
+  }
+  if (pairs_stashes(knobs)) {
+    throw UsageError(fmt::format(
+        "1f1b: stashes=paired moves stashes of plain 1F1B, and vocabulary={} holds others beside "
+        "them; leave out one of the two",
+        knobs.at("vocabulary")));
+  }
   if (overlaps_experts(knobs)) {
     throw UsageError(fmt::format(
         "1f1b: overlap=experts pairs forwards with backwards, and vocabulary={} orders them around "
@@ -102,6 +115,7 @@ Program schedule(const Problem& problem) {
       }
     }
   }
+  if (pairs_stashes(problem.knobs)) move_stashes(program);
   return program;
 }
 

@@ -30,6 +30,7 @@ struct StagePlace {
   std::vector<int> input_grad;   // one device per part of I
   std::vector<double> share;     // of each part of I; sums to 1
   std::vector<int> weight_grad;  // one device; it updates the weights
+  std::vector<int> stash_homes;  // by replica: the device that OFFLOAD copies to; empty: the host
 
   bool apart() const { return !input_grad.empty() || !weight_grad.empty(); }
   /// Whether no device runs both W and the whole of I.
@@ -70,6 +71,12 @@ Placement straight_placement(int stages);
 
 /// Stage s on r_s devices of its own, in order: replicated_placement({3, 1}) is PipeDream's "3-1".
 Placement replicated_placement(const std::vector<int>& replicas);
+
+/// The device that holds a stash of this stage between OFFLOAD and PREFETCH; -1: the host.
+inline int stash_home(const StagePlace& place, std::uint32_t microbatch) {
+  if (place.stash_homes.empty()) return -1;
+  return place.stash_homes[microbatch % place.stash_homes.size()];
+}
 
 /// The device of an op, -1 for none. B, U and PREFETCH are where W is. Not for messages of a stage
 /// with split roles: those belong to a wire (sim/rules.hpp).

@@ -28,6 +28,7 @@ class ProgramsDrawn {
     RandomProgram made;
     header(made.program);
     made.costs = costs(made.program, shared);
+    if (shared) hold_for_others(made.program);
     place_ops(made.program);
     return made;
   }
@@ -72,6 +73,18 @@ class ProgramsDrawn {
     if (together && by_step && coin(2)) {
       program.settings.sequence_chunks = 2 + below(2);
       program.microbatches *= program.settings.sequence_chunks;
+    }
+  }
+
+  // Every third stage copies its stashes to the next device instead of the host. Not drawn, so that
+  // the rest stays as it was.
+  static void hold_for_others(Program& program) {
+    const auto devices = static_cast<int>(program.devices.size());
+    for (std::size_t s = 0; devices > 1 && s < program.placement.stage.size(); s += 3) {
+      StagePlace& place = program.placement.stage[s];
+      for (const int device : place.replicas) {
+        place.stash_homes.push_back((device + 1) % devices);
+      }
     }
   }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/analysis/memory.hpp"
+#include "sim/analysis/memory_changes.hpp"
 #include "sim/base/index.hpp"
 
 namespace stageline {
@@ -44,6 +45,14 @@ class HeldMemory {
     boundaries_ += bytes;
   }
   void drop_boundary(Bytes bytes) { add_boundary(Bytes{-bytes.count}); }
+
+  void change(const MemoryChange& change) {
+    add(change.kind, change.bytes);
+    if (change.kind != MemoryKind::stash) return;
+    for_input_grad_ += change.for_input_grad;
+    boundaries_ += change.boundary;
+    if (change.stashes != 0) hold(as_size(change.stage), change.stashes);
+  }
 
   /// Instead of what it was before: workspace, or where negative less of the stash.
   void hold_beyond(Bytes bytes) {

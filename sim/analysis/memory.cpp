@@ -125,7 +125,7 @@ class SideEvents {
         look(Stream::turn_in_starts);
         break;
       case Stream::change:
-        account.change(changes_[change_].kind, changes_[change_].bytes);
+        account.change(changes_[change_]);
         ++change_;
         break;
       case Stream::receive_starts:
@@ -256,19 +256,16 @@ std::vector<std::vector<MemoryChange>> host_changes(const MemoryTables& tables, 
   const Network& network = costs.network;
   const Placement& placement = tables.program().placement;
   std::vector<std::vector<MemoryChange>> changes(std::max<std::size_t>(network.hosts.size(), 1));
-  const auto change = [&](Op op, Time at, std::int64_t sign) {
+  const auto change = [&](Op op, Time at, int sign) {
     const int device = device_of(placement, op_of(OpKind::offload, op.stage, op.microbatch));
     const auto host = network.host.empty() ? std::size_t{0} : as_size(nth(network.host, device));
-    const StageCosts& stage = costs.of(op);
-    const bool rebuilt = tables.is_recomputed(op);
-    changes[host].push_back({at, left_by_forward(stage, rebuilt) * sign, MemoryKind::stash,
-                             rebuilt ? Bytes{} : stage.stash_input_grad * sign,
-                             rebuilt ? stage.boundary * sign : Bytes{}});
+    changes[host].push_back(change_of_copy(tables, costs, op, at, sign));
   };
   std::map<Op, Time> back;  // of several readers, when the last one has it
   for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
     for (const LaneKind kind : {LaneKind::copy_out, LaneKind::copy_in}) {
       for (const Span& span : timeline.lane(static_cast<int>(device), kind)) {
+        if (stash_home(placement.stage[span.op.stage], span.op.microbatch) >= 0) continue;
         if (span.op.kind == OpKind::offload) {
           change(span.op, span.start, 1);
           continue;

@@ -96,6 +96,7 @@ enum class Curves : std::uint8_t { none, all };
 ///   sent tensor  end of its producer to end of the send, unless the sender's stash holds it anyway
 ///   received     start of the receive to start of the op that reads it
 ///   unsent       on the reader's device, from its producer's end to that op: no message carries it
+///   of others    a stash that OFFLOAD copies to this device: its start to the end of PREFETCH
 ///   workspace    while an op runs, the most of its steps; if something else changes meanwhile,
 ///                that of the steps before and after
 ///   weights      with split roles a copy on each device, with room for the next if they are sent;

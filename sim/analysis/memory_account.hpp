@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/analysis/held_memory.hpp"
+#include "sim/analysis/memory_changes.hpp"
 #include "sim/analysis/memory_tables.hpp"
 #include "sim/analysis/split_stash.hpp"
 
@@ -24,7 +25,7 @@ class DeviceAccount {
   void received(Op op);                       // a RECV has started
   void copied_out(Op op);                     // an OFFLOAD has ended
   void copied_in(Op op) { add_arrived(op); }  // a PREFETCH has started
-  void change(MemoryKind kind, Bytes change) { held_.add(kind, change); }
+  void change(const MemoryChange& change) { held_.change(change); }
   /// Ends the last moment. Returns the most stashes held at once.
   int finish() { return held_.finish(); }
 

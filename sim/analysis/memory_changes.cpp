@@ -6,6 +6,7 @@
 #include "sim/analysis/blocking_time.hpp"
 #include "sim/analysis/versions.hpp"
 #include "sim/base/index.hpp"
+#include "sim/stash_readers.hpp"
 
 namespace stageline {
 namespace {
@@ -68,7 +69,40 @@ void add_communication(const Costs& costs, const Timeline& timeline, Changes& ch
   }
 }
 
+// The device that holds a stage's stashes between OFFLOAD and PREFETCH: from the start of the one
+// to the end of the other.
+void add_copies(const MemoryTables& tables, const Costs& costs, const Timeline& timeline,
+                Changes& changes) {
+  for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
+    for (const LaneKind kind : {LaneKind::copy_out, LaneKind::copy_in}) {
+      for (const Span& span : timeline.lane(static_cast<int>(device), kind)) {
+        const Op op = span.op;
+        const int there = stash_home(tables.program().placement.stage[op.stage], op.microbatch);
+        if (there < 0) continue;
+        const bool out = op.kind == OpKind::offload;
+        nth(changes, there)
+            .push_back(
+                change_of_copy(tables, costs, op, out ? span.start : span.end, out ? 1 : -1));
+      }
+    }
+  }
+}
+
 }  // namespace
+
+MemoryChange change_of_copy(const MemoryTables& tables, const Costs& costs, Op copy, Time at,
+                            int sign) {
+  const StageCosts& stage = costs.of(copy);
+  const bool rebuilt = tables.is_recomputed(copy);
+  MemoryChange change;
+  change.at = at;
+  change.bytes = left_by_forward(stage, rebuilt) * sign;
+  (rebuilt ? change.boundary : change.for_input_grad) =
+      (rebuilt ? stage.boundary : stage.stash_input_grad) * sign;
+  change.stage = copy.stage;
+  change.stashes = rebuilt ? 0 : sign;
+  return change;
+}
 
 void sort(std::vector<MemoryChange>& changes) {
   std::sort(changes.begin(), changes.end(), [](const MemoryChange& a, const MemoryChange& b) {
@@ -88,6 +122,10 @@ std::vector<std::vector<MemoryChange>> changes_of(const MemoryTables& tables, co
     add_versions(program, costs, timeline, changes);
   }
   if (!tables.has_messages()) add_arrivals(tables, timeline, changes);
+  const bool holds_for_others =
+      std::any_of(program.placement.stage.begin(), program.placement.stage.end(),
+                  [](const StagePlace& place) { return !place.stash_homes.empty(); });
+  if (holds_for_others) add_copies(tables, costs, timeline, changes);
   const bool communicates =
       std::any_of(costs.stage.begin(), costs.stage.end(),
                   [](const StageCosts& stage) { return stage.communication_buffer > Bytes{}; });

@@ -1,5 +1,5 @@
 // Changes of what devices hold that follow from no op of the device alone: older versions of
-// weights, tensors that no message carries, buffers of collectives.
+// weights, tensors that no message carries, buffers of collectives, stashes of other devices.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,13 @@ struct MemoryChange {
   MemoryKind kind = MemoryKind::stash;
   Bytes for_input_grad{};  // of a stash: the part that I alone reads
   Bytes boundary{};        // the same: the stage's input, from which R rebuilds the rest
+  int stage = 0;           // of a whole stash
+  int stashes = 0;         // +1: one is held from now on, -1: one is freed; 0: it is none
 };
+
+/// What is held elsewhere of the stash that is copied by an OFFLOAD (`sign` 1) or PREFETCH (-1).
+MemoryChange change_of_copy(const MemoryTables& tables, const Costs& costs, Op copy, Time at,
+                            int sign);
 
 /// In order of time; at one moment frees come first.
 void sort(std::vector<MemoryChange>& changes);

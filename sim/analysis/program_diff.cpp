@@ -227,6 +227,7 @@ std::string place_text(const StagePlace& place, const std::vector<std::string>& 
   if (!place.input_grad.empty()) text += " I=" + names(place.input_grad);
   if (!place.share.empty()) text += fmt::format(" share={}", fmt::join(place.share, "+"));
   if (!place.weight_grad.empty()) text += " W=" + names(place.weight_grad);
+  if (!place.stash_homes.empty()) text += " stash=" + names(place.stash_homes);
   return text;
 }
 

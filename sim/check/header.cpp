@@ -59,6 +59,7 @@ class HeaderChecker {
                            max_parts, devices));
       }
       check_roles(s, place, misplaced);
+      check_stash_homes(s, place, misplaced);
       for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
         const std::size_t most =
             std::max(nth(graph_.sends[cargo], s).size(), nth(graph_.receives[cargo], s).size());
@@ -148,6 +149,33 @@ class HeaderChecker {
         misplaced(s, fmt::format("stage {}: I on {} devices needs as many shares, which sum to 1 "
                                  "(they are {}: {:g})",
                                  s, place.input_grad.size(), place.share.size(), sum));
+      }
+    }
+  }
+
+  // OFFLOAD takes a stash to another device of the program, one for each replica, or to the host.
+  template <class Misplaced>
+  void check_stash_homes(int s, const StagePlace& place, Misplaced&& misplaced) const {
+    const std::vector<int>& homes = place.stash_homes;
+    if (homes.empty()) return;
+    if (place.apart()) {
+      misplaced(s, fmt::format("stage {}: stash= is for a stage in one place, and here F, I and W "
+                               "are on different devices",
+                               s));
+    }
+    if (homes.size() != place.replicas.size()) {
+      return misplaced(
+          s, fmt::format("stage {}: stash= names {} device{}, and the stage is on {}; "
+                         "name one for each",
+                         s, homes.size(), homes.size() == 1 ? "" : "s", place.replicas.size()));
+    }
+    for (std::size_t r = 0; r < homes.size(); ++r) {
+      if (homes[r] < 0 || homes[r] >= static_cast<int>(program_.devices.size())) {
+        misplaced(s, fmt::format("stage {}: there is no device {}", s, homes[r]));
+      } else if (homes[r] == place.replicas[r]) {
+        misplaced(s, fmt::format("stage {}: stash= names {}, where the stage is itself; name "
+                                 "another device, or leave it out for the host",
+                                 s, nth(program_.devices, homes[r])));
       }
     }
   }

@@ -212,7 +212,7 @@ Time Charges::on_the_wire(Op op) const {
 }
 
 // The devices that a task's bytes travel between: `to` is -1 if they go to the host, `from` if they
-// come from it.
+// come from it. A copy goes to the host, or to the device that holds the stage's stashes.
 Ends Charges::ends_of_task(Op op) const {
   const auto home = [&] { return device_of(program_.placement, op); };
   switch (class_of(op.kind)) {
@@ -223,8 +223,10 @@ Ends Charges::ends_of_task(Op op) const {
       const auto& replicas = program_.placement.stage[op.stage].replicas;
       return {replicas[op.part], replicas[(op.part + 1U) % replicas.size()]};
     }
-    case OpClass::copy:
-      return op.kind == OpKind::offload ? Ends{home(), -1} : Ends{-1, home()};
+    case OpClass::copy: {
+      const int there = stash_home(program_.placement.stage[op.stage], op.microbatch);
+      return op.kind == OpKind::offload ? Ends{home(), there} : Ends{there, home()};
+    }
     case OpClass::forward:
     case OpClass::backward:
     case OpClass::recompute:
@@ -255,7 +257,8 @@ Route Charges::slowest_hop(Op op) const {
 }
 
 // Each pair of ends has one path, used by one lane only: that of the sender or its copy engine. It
-// has a second one for its part of a ring all-reduce, whose duration includes its latencies.
+// has others for its part of a ring all-reduce, whose duration includes its latencies, and for the
+// copies of stashes between devices, whose lane is the one of the stage's device.
 std::uint16_t Charges::path_of(Op op, std::uint32_t lane) {
   if (op.kind == OpKind::reduce_grad && costs_.stage[op.stage].reduction) {
     return reduction_path(op, lane);
@@ -268,7 +271,10 @@ std::uint16_t Charges::path_of(Op op, std::uint32_t lane) {
                                              : static_cast<std::size_t>(ends.to);
   const bool ring = op.kind == OpKind::reduce_grad;
   const std::size_t pair = row * (devices + 2) + column;
-  std::uint16_t& known = ring ? ring_path_[{int{op.stage}, pair}] : path_of_pair_[pair];
+  const bool between_devices = class_of(op.kind) == OpClass::copy && ends.from >= 0 && ends.to >= 0;
+  std::uint16_t& known = ring              ? ring_path_[{int{op.stage}, pair}]
+                         : between_devices ? copy_path_[{static_cast<int>(lane), pair}]
+                                           : path_of_pair_[pair];
   if (known != 0) return known;
   const Route& route = route_of(op);
   if (route.is_free() && route.resources.empty()) return 0;

@@ -83,6 +83,7 @@ class Charges {
   std::vector<std::uint32_t> path_lane_{};     // by path: the lane that uses it
   std::vector<std::uint16_t> path_of_pair_{};  // devices × (devices, to host, from host)
   std::map<std::pair<int, std::size_t>, std::uint16_t> ring_path_{};  // by stage and pair
+  std::map<std::pair<int, std::size_t>, std::uint16_t> copy_path_{};  // by lane and pair
   std::map<std::pair<int, int>, std::uint16_t> reduction_path_{};     // by stage and replica
   std::map<std::pair<int, int>, Time> last_op_{};  // the shortest one before a reduction in buckets
 };

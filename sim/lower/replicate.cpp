@@ -108,9 +108,11 @@ Program replicated(const Program& one_pipeline, int replicas,
   }
   const auto devices = static_cast<int>(one_pipeline.devices.size());
   for (StagePlace& place : program.placement.stage) {
-    const std::vector<int> of_one = std::exchange(place.replicas, {});
-    for (const int device : of_one) {
-      for (int r = 0; r < replicas; ++r) place.replicas.push_back(r * devices + device);
+    for (std::vector<int>* const homes : {&place.replicas, &place.stash_homes}) {
+      const std::vector<int> of_one = std::exchange(*homes, {});
+      for (const int device : of_one) {
+        for (int r = 0; r < replicas; ++r) homes->push_back(r * devices + device);
+      }
     }
   }
   program.ops.clear();

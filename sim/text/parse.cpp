@@ -302,8 +302,11 @@ class Parser {
         place.weight_grad = devices_named(value);
       } else if (role == "share") {
         read_shares(value, place);
+      } else if (role == "stash") {
+        place.stash_homes = devices_named(value);
       } else {
-        refuse(word, fmt::format("\"{}\" is not a role; a stage has F=, I=, W= and share=", role));
+        refuse(word, fmt::format("\"{}\" is not a role; a stage has F=, I=, W=, share= and stash=",
+                                 role));
       }
     }
     if (place.replicas.empty()) refuse(line.words[0], "the stage's forward has no device");

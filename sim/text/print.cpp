@@ -64,6 +64,8 @@ std::string print(const Program& program) {
     if (!place.share.empty()) text += fmt::format(" share={}", shares_text(place.share));
     if (!place.weight_grad.empty())
       text += fmt::format(" W={}", device_names(program, place.weight_grad));
+    if (!place.stash_homes.empty())
+      text += fmt::format(" stash={}", device_names(program, place.stash_homes));
     text += "\n";
   }
   if (program.edges != chain_edges(program.stages())) {

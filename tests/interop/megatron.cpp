@@ -45,7 +45,7 @@ Partition cut(const std::string& layout, const Model& model) {
 
 Placement looped(int stages, int devices) {
   Placement placement;
-  for (int s = 0; s < stages; ++s) placement.stage.push_back({{s % devices}, {}, {}, {}});
+  for (int s = 0; s < stages; ++s) placement.stage.push_back({{s % devices}, {}, {}, {}, {}});
   return placement;
 }
 

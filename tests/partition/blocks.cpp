@@ -189,7 +189,7 @@ TEST_CASE("a cut by blocks is a layout of Megatron, and is read as the same cut"
     const Model model = language_layers(blocks);
     const Partition partition = plan_of(model, options, stages, devices).partition;
     Placement placement;
-    for (int s = 0; s < stages; ++s) placement.stage.push_back({{s % devices}, {}, {}, {}});
+    for (int s = 0; s < stages; ++s) placement.stage.push_back({{s % devices}, {}, {}, {}, {}});
     const std::string layout = write_megatron(partition, placement, model);
     CHECK(partition_from_cuts(cuts_from_megatron(layout, model),
                               static_cast<int>(model.layers.size())) == partition);

@@ -41,11 +41,15 @@ class Prices {
       case OpKind::update:
         return {stage.update, {}};
       case OpKind::offload:
-        return over(nth(costs_.network.to_host, here),
+        return over(stash_home(place, one.microbatch) < 0
+                        ? nth(costs_.network.to_host, here)
+                        : costs_.network.between(here, stash_home(place, one.microbatch)),
                     rebuilt(one) ? stage.boundary : stage.stash());
       case OpKind::prefetch: {
         const int reader = roles.apart ? roles.readers().at(one.part) : here;
-        return over(nth(costs_.network.from_host, reader),
+        return over(stash_home(place, one.microbatch) < 0
+                        ? nth(costs_.network.from_host, reader)
+                        : costs_.network.between(stash_home(place, one.microbatch), reader),
                     rebuilt(one) ? stage.boundary : stage.stash());
       }
       case OpKind::send_forward:

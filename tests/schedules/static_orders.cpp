@@ -29,6 +29,8 @@ const char* const static_orders[] = {"interleaved_1f1b",
                                      "dapple:policy=B",
                                      "chimera",
                                      "chimera:concat=doubling",
+                                     "chimera:pipelines=4",
+                                     "1f1b:stashes=paired",
                                      "hanayo",
                                      "hanayo:waves=2"};
 
@@ -158,6 +160,15 @@ TEST_CASE("what does not suit is refused, with the nearest that does") {
   CHECK(refusal("chimera", 5, 8) ==
         "chimera: two directions through 5 devices would meet on the same stage; it needs an even "
         "number; take 4 or 6");
+  CHECK(refusal("chimera:pipelines=3", 12, 8) ==
+        "chimera: pipelines is an even divisor of the 12 devices, so that none meets another on a "
+        "stage: one of 2, 4, 6, 12 (it is \"3\")");
+  CHECK(refusal("chimera:pipelines=4,concat=doubling", 8, 8) ==
+        "chimera: concat=doubling is an order of two pipelines, and there are 4; leave out one of "
+        "the two");
+  CHECK(refusal("1f1b:stashes=paired,vocabulary=one_barrier", 8, 8) ==
+        "1f1b: stashes=paired moves stashes of plain 1F1B, and vocabulary=one_barrier holds others "
+        "beside them; leave out one of the two");
   CHECK(refusal("chimera", 1, 8) ==
         "chimera: two directions through 1 device would meet on the same stage; it needs an even "
         "number; take 2");

@@ -67,6 +67,19 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
               {here, MemoryKind::stash, stage.stash_input_grad, made, gone, StashPart::input_grad});
         }
         from = of(OpKind::prefetch, s, m).start;
+        // Meanwhile the host has it, or another device.
+        if (const int there = stash_home(nth(program.placement.stage, s), m); there >= 0) {
+          const Time out = of(OpKind::offload, s, m).start;
+          const Time back = of(OpKind::prefetch, s, m).end;
+          if (rebuilt) {
+            all.push_back(
+                {there, MemoryKind::stash, stage.boundary, out, back, StashPart::boundary});
+          } else {
+            all.push_back({there, MemoryKind::stash, stage.stash_weight_grad, out, back});
+            all.push_back({there, MemoryKind::stash, stage.stash_input_grad, out, back,
+                           StashPart::input_grad});
+          }
+        }
       }
       if (rebuilt) {
         const Time again = of(OpKind::recompute, s, m).start;

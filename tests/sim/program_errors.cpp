@@ -143,7 +143,7 @@ TEST_CASE("stages are placed, each once, on devices that have a list") {
 
 TEST_CASE("roles have names, devices and shares") {
   CHECK(with("stage 1: F=gpu0 G=gpu0") ==
-        "line 4, column 17: \"G\" is not a role; a stage has F=, I=, W= and share=");
+        "line 4, column 17: \"G\" is not a role; a stage has F=, I=, W=, share= and stash=");
   CHECK(with("stage 1: I=gpu0") == "line 4, column 10: the stage's forward has no device");
   CHECK(test::contains(with("stage 1: F=gpu0 I=gpux"), "line 4, column 19: there is no device"));
   CHECK(with("stage 1: F=gpu0 I=gpu0 share=0") ==

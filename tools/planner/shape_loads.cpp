@@ -225,6 +225,8 @@ ShapeLoads::Family ShapeLoads::family_of(const ScheduleSpec& spec,
     family.most_replicas = std::max(family.most_replicas, replicas);
     family.least_replicas = std::min(family.least_replicas, replicas);
     family.apart = family.apart || place.apart();
+    // What another device holds is on this one for its backward alone.
+    family.partly_rebuilt = family.partly_rebuilt || !place.stash_homes.empty();
     for (const int device : place.replicas) {
       nth(family.first_stage, device) = std::min(nth(family.first_stage, device), s);
     }

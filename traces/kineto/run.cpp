@@ -152,7 +152,7 @@ void fill(const std::vector<KinetoRank>& ranks, const std::vector<int>& device_o
   program.schedule = "profiled";
   program.microbatches = microbatches;
   program.steps = static_cast<int>(steps);
-  for (const int device : device_of) program.placement.stage.push_back({{device}, {}, {}, {}});
+  for (const int device : device_of) program.placement.stage.push_back({{device}, {}, {}, {}, {}});
   program.edges = chain_edges(program.stages());
   program.independent_w.assign(device_of.size(), false);
   program.ops.resize(ranks.size());

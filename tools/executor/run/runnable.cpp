@@ -68,6 +68,9 @@ void check_stashes(const Job& job) {
     for (const Op op : list) {
       if (op.kind != OpKind::offload) continue;
       offloaded.emplace(op.stage, op.microbatch);
+      if (!program.placement.stage[op.stage].stash_homes.empty()) {
+        refuse(op, "stashes are copied to the host alone, and here another device holds them");
+      }
       if (stash_readers(program.placement.stage[op.stage]) == 1) continue;
       refuse(op, "copies to the host are run where one device reads them, and here several do");
     }

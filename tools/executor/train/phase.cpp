@@ -74,7 +74,7 @@ Phase plain_phase(const TrainingRequest& request, const Phase* before, int micro
       before != nullptr ? before->partition : Partition{std::vector<int>(layers, 0), 1};
   phase.correction = plain_correction_text(request.corrections);
   phase.plan = plain_version_plan(phase.partition.stages, microbatches, request.recipe.steps);
-  phase.placement.stage.assign(as_size(phase.partition.stages), {{0}, {}, {}, {}});
+  phase.placement.stage.assign(as_size(phase.partition.stages), {{0}, {}, {}, {}, {}});
   phase.end = request.recipe.steps;
   phase.versions.resize(as_size(phase.partition.stages));
   return phase;

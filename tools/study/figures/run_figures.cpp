@@ -225,8 +225,10 @@ HostCopies host_copies(const Outcome& outcome) {
   bool offloads = false;
   for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {
     const std::vector<Op>& list = outcome.program.ops[device];
-    const bool any =
-        std::any_of(list.begin(), list.end(), [](Op op) { return op.kind == OpKind::offload; });
+    const bool any = std::any_of(list.begin(), list.end(), [&](Op op) {
+      return op.kind == OpKind::offload &&
+             outcome.program.placement.stage[op.stage].stash_homes.empty();
+    });
     if (any && !outcome.costs.network.to_host[device].is_free()) return HostCopies::over_links;
     offloads = offloads || any;
   }

@@ -168,7 +168,9 @@ std::optional<int> first_stage(const Program& program, OpKind kind, const std::v
 // A knob that makes the schedule do so, as the user has set it ("recompute=always"); else the flag.
 std::string to_leave_out(const Case& asked, std::string_view knob, const std::string& flag) {
   if (asked.program) return flag;
-  const auto is_off = [](std::string_view value) { return value == "never" || value == "none"; };
+  const auto is_off = [](std::string_view value) {
+    return value == "never" || value == "none" || value == "own";
+  };
   for (const Knob& one : asked.spec.scheduler->knobs) {
     const std::string& value = asked.spec.knobs.at(std::string(one.name));
     if (one.name == knob && is_off(one.fallback) && value != one.fallback) {
@@ -176,6 +178,11 @@ std::string to_leave_out(const Case& asked, std::string_view knob, const std::st
     }
   }
   return flag;
+}
+
+// The knob by which the schedule copies stashes.
+std::string_view moves_stashes(const Case& asked) {
+  return asked.spec.knobs.count("stashes") > 0 ? "stashes" : "transfer";
 }
 
 // `program`: before anything that is asked for is added. Throws UsageError where it does by itself
@@ -193,7 +200,7 @@ void check_none(const Case& asked, const Layout& layout, const Program& program)
   const std::vector<bool> resident(kept.size(), asked.offloading.none);
   if (first_stage(program, OpKind::offload, resident)) {
     throw UsageError(fmt::format("--offload none: {} offloads by itself; leave out {}", who(),
-                                 to_leave_out(asked, "transfer", "--offload")));
+                                 to_leave_out(asked, moves_stashes(asked), "--offload")));
   }
 }
 
