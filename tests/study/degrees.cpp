@@ -518,6 +518,29 @@ TEST_CASE("with a tensor degree of their own, experts have gradients of other ra
   CHECK_FALSE(third.reduction.has_value());
 }
 
+// DiLoCo (arXiv 2311.08105): the ranks step alone, and meet in every fourth step.
+TEST_CASE("a program that reduces gradients in some of its steps takes their mean") {
+  Case asked = case_of("1f1b", ports(4), degrees_of(1, 2, 2));
+  asked.steps = 4;
+  const Outcome each = study(asked);
+  asked.program = each.program;
+  for (std::vector<Op>& list : asked.program->ops) {
+    std::erase_if(list, [](Op op) { return op.kind == OpKind::reduce_grad && op.microbatch < 3; });
+  }
+  const Outcome outer = study(asked);
+  asked.program->ops = each.program.ops;
+  for (std::vector<Op>& list : asked.program->ops) {
+    std::erase_if(list, [](Op op) { return op.kind == OpKind::reduce_grad && op.microbatch > 0; });
+  }
+  const Outcome first = study(asked);
+  const Time reduced =
+      each.step_time - study(case_of("1f1b", ports(2), degrees_of(1, 1, 2))).step_time;
+  REQUIRE(reduced > Time{});
+  CHECK(outer.step_time == makespan(outer.times) / 4);
+  CHECK(outer.step_time < each.step_time);
+  CHECK(first.step_time == outer.step_time);
+}
+
 TEST_CASE("a rank that keeps a part of the gradients reduces them in every backward") {
   Degrees degrees = degrees_of(1, 2, 4);
   degrees.zero_every = ZeroEvery::microbatch;

@@ -252,6 +252,24 @@ std::optional<Pace> repeated_or_derived(const Run& run, PaceOf what) {
   return of_derived(*std::move(derived), m);
 }
 
+// Whether some updates of a stage reduce gradients and others of it do not, as where data-parallel
+// ranks meet every so many steps (DiLoCo, Douillard et al. 2023, arXiv 2311.08105): the steps of
+// such a program are not alike, and those in its middle do not show its pace.
+bool reduces_now_and_then(const Program& program) {
+  std::vector<int> updates(program.placement.stage.size());
+  std::vector<int> reductions(updates.size());
+  for (const std::vector<Op>& list : program.ops) {
+    for (const Op op : list) {
+      if (op.kind == OpKind::update) ++updates[op.stage];
+      if (op.kind == OpKind::reduce_grad) ++reductions[op.stage];
+    }
+  }
+  for (std::size_t s = 0; s < updates.size(); ++s) {
+    if (reductions[s] > 0 && reductions[s] < updates[s]) return true;
+  }
+  return false;
+}
+
 Rhythm rhythm_of(const Case& asked, const Layout& layout, bool synchronous) {
   return rhythm_of(layout.placement, static_cast<int>(asked.cluster.devices.size()), synchronous,
                    microbatches_of(asked, layout));
@@ -323,6 +341,7 @@ Pace pace_of(const Run& run, PaceOf what) {
   const int m = program.microbatches;
   const bool synchronous = program.settings.weights == WeightRule::flush;
   if (synchronous) {
+    if (reduces_now_and_then(program)) return mean_of(run);
     if (auto found = repeated_or_derived(run, what)) return *std::move(found);
     const Rhythm flushes = rhythm_of(program.placement, static_cast<int>(program.devices.size()),
                                      /*synchronous=*/true, m);

@@ -54,7 +54,8 @@ Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchrono
 /// The pace of a program as long as it is: the period of its event graph where it holds rounds that
 /// are alike, as of the schedule that it came from, else a mean. A flushed program's mean leaves
 /// out the first step and, of three or more, the last; for a single step it is the makespan. A
-/// stream's includes filling and draining. A step is never shorter than what the busiest lane or
+/// stream's includes filling and draining, and so does that of flushed steps of which some reduce
+/// their gradients and others do not. A step is never shorter than what the busiest lane or
 /// link does in it. A mean of three flushed steps or more, or of a stream, is not settled.
 Pace pace_of(const Run& run, PaceOf what = PaceOf::steps);
 
