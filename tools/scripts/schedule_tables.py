@@ -57,9 +57,9 @@ loops also the rounds of grouped interleaving. Under tight limits on looped stag
 may still be faster: its orders need not repeat.
 
 Chimera with 2f pipelines (`chimera:pipelines=`) is idle for (p/f-2)·max(F, B) in a step of p micro-batches, by as many
-copies of the weights. BPipe (`1f1b:stashes=paired`) takes 1F1B's time where a copy takes no longer than an op, and
-holds at most ⌈(p+2)/2⌉ stashes a device instead of p ([`parts/paired_stashes.hpp`](parts/paired_stashes.hpp), which
-stashes move is rebuilt). What programs cannot say (weights that travel, offload searched with the order) is in
+copies of the weights. BPipe (`1f1b:stashes=paired`) takes 1F1B's time where a copy takes no longer than an op (with 4
+devices one copy a step more), and holds at most ⌈(p+2)/2⌉ stashes a device instead of p
+([`parts/paired_stashes.hpp`](parts/paired_stashes.hpp); which stashes move is rebuilt). What programs cannot say (weights that travel, offload searched with the order) is in
 [limits](../tools/guide/limits.md#schedules-that-a-program-cannot-say).
 
 A large vocabulary loads the two ends of a pipeline. `1f1b:vocabulary=one_barrier` and `two_barriers` give every device
