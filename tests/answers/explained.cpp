@@ -98,6 +98,36 @@ TEST_CASE("an ailment that is put in is found among the first three") {
   CHECK(names(explained(plain), "attention is not fused"));
 }
 
+// 4,096 devices, 256 replicas.
+ExplainQuestion large() {
+  ExplainQuestion question = dense();
+  question.setting.cluster.cluster = "h100x8*512";
+  question.setting.degrees.tensor = 8;
+  question.setting.degrees.data = 256;
+  question.setting.degrees.zero = Zero::optimizer;
+  return question;
+}
+
+TEST_CASE("causes of a run of hundreds of replicas are steps of all of them") {
+  ExplainQuestion question = large();
+  SettingRequest slow = question.setting;
+  slow.slow = {{"network", 15}};
+  question.measured = {step_of(seconds_of(slow))};
+  const Explanation found = answer(question);
+  REQUIRE_FALSE(found.suspects.empty());
+  const Suspect& first = found.suspects.front();
+  CHECK(first.name == "slow network");
+  slow.slow = {{"network", first.strength}};
+  CHECK(to_seconds(first.step) == doctest::Approx(seconds_of(slow)));
+  CHECK(to_seconds(first.step) == doctest::Approx(to_seconds(found.measured.step)).epsilon(0.03));
+}
+
+TEST_CASE("one slow device among more replicas than are simulated apart is a cause") {
+  ExplainQuestion question = large();
+  question.measured = {step_of(seconds_of(question.setting) * 1.08)};
+  CHECK(names(answer(question), "one slow device"));
+}
+
 TEST_CASE("products in 32 bits are found where the run was said to be in 16") {
   ExplainQuestion question = dense();
   SettingRequest wide = question.setting;
