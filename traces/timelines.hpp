@@ -57,6 +57,7 @@ struct KinetoRun {
   std::set<Op> estimated;          // ops of overlapped pairs with an estimated time
   Program program;                 // the ops that ran, in the order of the ranges; flush
   std::vector<int> ranks;          // by device
+  std::int64_t origin = 0;         // when the timeline begins, in nanoseconds of the clocks
   std::vector<ClockShift> shifts;  // by device; empty: the clocks agree
   std::vector<Time> waited;        // by device: waiting cut off the front of ranges
   // By the op that reads it (F, I or B): the time of a message since both its ends were there,

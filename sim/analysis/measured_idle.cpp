@@ -57,6 +57,7 @@ class Measured {
         transit_(transit),
         free_(graph.lanes.size()),
         late_(graph.devices.size()) {
+    late_stretches_.resize(graph.devices.size());
     const auto messages =
         static_cast<std::size_t>(std::count_if(graph.op.begin(), graph.op.end(), [](Op op) {
           return class_of(op.kind) == OpClass::message;
@@ -74,6 +75,7 @@ class Measured {
 
   const TaskTimes& times() const { return times_; }
   const std::vector<Time>& late() const { return late_; }
+  const std::vector<std::vector<TimeStretch>>& late_stretches() const { return late_stretches_; }
 
  private:
   void place(std::uint32_t task) {
@@ -90,8 +92,11 @@ class Measured {
     const auto at = spans_.find(plain(graph_.op[task]));
     const Time start = at == spans_.end() ? free : std::max(free, at->second.start);
     const Time end = at == spans_.end() ? free : std::max(start, at->second.end);
-    nth(late_, graph_.lanes[graph_.lane[task]].device) +=
-        std::max(Time{}, start - std::max(free, inputs_of(task)));
+    const Time ready = std::max(free, inputs_of(task));
+    if (ready < start) {
+      nth(late_, graph_.lanes[graph_.lane[task]].device) += start - ready;
+      nth(late_stretches_, graph_.lanes[graph_.lane[task]].device).push_back({ready, start});
+    }
     graph_.duration[task] = end - start;
     graph_.path_of[task] = 0;
     times_.available[task] = free = end;
@@ -121,6 +126,7 @@ class Measured {
   const std::map<Op, Time>& transit_;
   std::vector<Time> free_;  // by lane
   std::vector<Time> late_;  // by device
+  std::vector<std::vector<TimeStretch>> late_stretches_;
   TaskTimes times_;
 };
 
@@ -138,6 +144,7 @@ MeasuredIdle measured_idle(const Program& program, const Timeline& timeline,
   const Measured measured(ran, graph, spans, transit);
   MeasuredIdle idle = measured_metrics_of(ran, graph, measured.times());
   idle.late = measured.late();
+  idle.late_stretches = measured.late_stretches();
   return idle;
 }
 

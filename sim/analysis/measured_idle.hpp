@@ -10,6 +10,12 @@
 
 namespace stageline {
 
+/// [start, end).
+struct TimeStretch {
+  Time start{};
+  Time end{};
+};
+
 struct MeasuredIdle {
   Metrics metrics;  // idle_by and `other` together sum to idle; idle intervals leave `other` out
   /// By device: idle although the run's own ops and messages would have let it start: launching,
@@ -18,6 +24,8 @@ struct MeasuredIdle {
   /// By device: the time in which it was free and had its inputs before an op began. What of it
   /// delays the run is in `other` of all devices. Only measured_idle() fills it in.
   std::vector<Time> late;
+  /// By device: when that was, in order. Only measured_idle() fills it in.
+  std::vector<std::vector<TimeStretch>> late_stretches;
 };
 
 /// As metrics_of, for tasks that ran at `times` with the durations and lags of `graph`. The first

@@ -12,7 +12,8 @@ try() {
   stageline "$@"
   echo "→ exit $?"
 }
-try compare uniform:layers=8 --devices 4 --svg sweep.svg
+try compare uniform:layers=8 --devices 4 --schedule gpipe,1f1b --svg "$OUT/steps.svg" --quiet
+stageline compare model:llama3-8b@h100 --cluster h100x8 --pp 8 --microbatches 16 --schedule 1f1b,zb_h1 --svg - | grep -o "80 % of the published runs of the class lie within"
 try compare uniform:layers=8 --devices 2..4 --svg - --json -
 try compare uniform:layers=8 --devices 2..4 --theme dark
 try compare uniform:layers=8 --devices 2..4 --schedule 1f1b --svg no_such_folder/a.svg

@@ -136,6 +136,32 @@ TEST_CASE("points stand in proportion to their values") {
   CHECK(points.at("flat: 1× at 3 devices").y == doctest::Approx(a.y));
 }
 
+TEST_CASE("whiskers reach as far as the axes, which hold them") {
+  Chart chart;
+  chart.x.label = "place";
+  chart.y.label = "step";
+  ChartPoint point{1, 10.0};
+  Series series{"step", SeriesStyle::points, {point, ChartPoint{2, 11.0}}};
+  chart.series = {series};
+  const auto lines = [](const std::string& svg) {
+    std::size_t count = 0;
+    for (std::size_t at = svg.find("class=\"axis\""); at != std::string::npos;
+         at = svg.find("class=\"axis\"", at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  const std::size_t before = lines(chart_svg(chart));
+  chart.series[0].points[0].y_range = ChartRange{9, 10.5};
+  CHECK(lines(chart_svg(chart)) == before + 3);
+  chart.series[0].points[0].x_range = ChartRange{0.5, 1.5};
+  CHECK(lines(chart_svg(chart)) >= before + 6);
+  chart.series[0].points[0].y_range = ChartRange{9, 40};
+  CHECK(chart_svg(chart).find(">40<") != std::string::npos);
+  chart.series[0].points[0].y_range = ChartRange{9, INFINITY};
+  CHECK_THROWS_AS(chart_svg(chart), UsageError);
+}
+
 TEST_CASE("a logarithmic axis makes equal ratios equal distances") {
   Chart chart = two_series();
   chart.y.log = true;

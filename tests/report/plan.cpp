@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -262,6 +263,31 @@ TEST_CASE("what was dropped is listed with its bound or its reason") {
   REQUIRE(json["refused"].size() == 1);
   CHECK(json["pruned"][0]["bound_ps"] == 130'000'000'000);
   CHECK(json["refused"][0]["candidates"] == 3);
+}
+
+TEST_CASE("a point with a range has it as a whisker, and says so") {
+  Plan plan = small_plan();
+  Interval range;
+  range.low = 0.9;
+  range.high = 1.25;
+  plan.front[0].verdict.intervals.step = range;
+  const Chart chart = plan_chart(setting(), request_of_plan(), plan);
+  const ChartPoint& first = chart.series[1].points[0];
+  REQUIRE(first.x_range);
+  CHECK(first.x_range->low == doctest::Approx(0.9 * first.x));
+  CHECK(first.x_range->high == doctest::Approx(1.25 * first.x));
+  CHECK_FALSE(chart.series[1].points[1].x_range);
+  CHECK(std::count(chart.footnotes.begin(), chart.footnotes.end(), whisker_words) == 1);
+}
+
+TEST_CASE("JSON marks the points that tie, and the schedules that were held against runs") {
+  CHECK_FALSE(parsed(small_plan())["front"][0].contains("tie"));
+  const auto json =
+      nlohmann::json::parse(plan_json(setting(), request_of_plan(), small_plan(), {}, {}, {0, 1}));
+  CHECK(json["front"][1]["tie"] == true);
+  CHECK(json["front"][2]["tie"] == false);
+  CHECK(json["front"][1]["schedule_held"] == false);
+  CHECK(json["front"][2]["schedule_held"] == true);
 }
 
 TEST_CASE("the chart has a stair for each number of devices") {

@@ -180,6 +180,7 @@ class Comparing {
     if (!order.recommended) return;
     const RowDifferences differences = differences_of(found_.rows);
     std::vector<AdvisedRow> advised;
+    std::vector<std::size_t> places;
     for (const std::size_t i : order.rows) {
       const Row& row = found_.rows[i];
       const Outcome& outcome = *row.outcome;
@@ -189,7 +190,10 @@ class Comparing {
           outcome.bytes_known() ? nth(outcome.memory.device, outcome.peak_device()).peak : Bytes{};
       advised.push_back(
           {row_name(row, differences), outcome.schedule, 1 / outcome.throughput, peak});
+      places.push_back(i);
     }
+    places.resize(rows_that_tie(advised));
+    found_.tied = std::move(places);
     found_.ties = notes_on_advice(advised, row_name(found_.rows[*order.recommended], differences));
   }
 

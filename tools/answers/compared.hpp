@@ -43,8 +43,10 @@ struct Comparison {
   std::vector<Uncertainty> uncertain{};  // by row; empty without scenarios
   std::vector<NamedWaterfall> both{};    // with `why`
   WaysToFit ways{};
-  std::string alone{};               // one_device_advice()
-  std::vector<std::string> ties{};   // notes_on_advice() of the synchronous rows
+  std::string alone{};              // one_device_advice()
+  std::vector<std::string> ties{};  // notes_on_advice() of the synchronous rows
+  /// The rows that tie with the fastest, itself one of them; empty where no row has a range.
+  std::vector<std::size_t> tied{};
   bool fits = false;                 // any row, or its memory is unknown
   std::vector<std::string> notes{};  // on scenarios, and on what `stop` left out
   bool stopped = false;              // `stop` came; the rows that were done are there

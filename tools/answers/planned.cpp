@@ -28,17 +28,20 @@ void add_recommended(const PlanPoint& point, bool drawn, PlanAnswer& found) {
 }
 
 // Steps of language models alone have a range.
-std::vector<std::string> ties_of(const Plan& plan) {
+void look_for_ties(PlanAnswer& found) {
+  const Plan& plan = found.plan;
   std::vector<AdvisedRow> advised;
   for (std::size_t i = 0; i < plan.front.size(); ++i) {
     const PlanPoint& point = plan.front[i];
-    if (!point.verdict.intervals.step) return {};
+    if (!point.verdict.intervals.step) return;
     if (point.devices() != plan.front.front().devices()) continue;
     advised.push_back({fmt::format("point {}", i + 1), title(point.candidate.spec),
                        to_seconds(point.verdict.step), point.verdict.fullest()});
+    found.tied.push_back(i);
   }
-  return notes_on_advice(advised,
-                         plan.recommended ? fmt::format("point {}", *plan.recommended + 1) : "");
+  found.tied.resize(rows_that_tie(advised));
+  found.ties = notes_on_advice(
+      advised, plan.recommended ? fmt::format("point {}", *plan.recommended + 1) : "");
 }
 
 }  // namespace
@@ -58,7 +61,7 @@ PlanAnswer answer(const PlanQuestion& question) {
   if (found.interrupted && found.plan.front.empty()) {
     throw NothingKnown{"no candidate was found that fits"};
   }
-  found.ties = ties_of(found.plan);
+  look_for_ties(found);
   if (found.plan.recommended) {
     add_recommended(found.plan.front[*found.plan.recommended], question.drawn, found);
   }

@@ -66,7 +66,7 @@ struct SmallerRun {
 // Whether the ranks of both are the same devices with the same links, in the same degrees.
 bool has_ranks_of(const SettingRequest& changed, const SettingRequest& run,
                   const Setting& setting) {
-  // Of several kinds of devices the trace decides how much slower each is.
+  // The trace decides how much slower each of several kinds of devices is.
   const bool one_kind = !setting.cluster.fixed || setting.cluster.fixed->kinds.size() < 2;
   return one_kind && changed.slow == run.slow && changed.degrees == run.degrees &&
          changed.buckets == run.buckets;

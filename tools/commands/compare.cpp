@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "sim/base/errors.hpp"
 #include "tools/base/text.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/compare_flags.hpp"
@@ -32,19 +31,16 @@ std::string compared_svg(const CompareFlags& flags, const Comparison& found,
   if (!found.both.empty()) {
     return waterfalls_svg(found.both, found.setting.model.name, notes(found.setting), options);
   }
+  if (!found.sweep()) {
+    return chart_svg(with_problem(step_chart(found.setting, found.rows), found.setting, found.rows,
+                                  flags.common.text("link")),
+                     options);
+  }
   Chart chart = with_problem(speedup_chart(found.setting, found.rows), found.setting, found.rows,
                              flags.common.text("link"));
   highlight_best(chart, coloured);
   add_ideal(chart);
   return chart_svg(chart, options);
-}
-
-void check_has_picture(const CompareFlags& flags, const Setting& setting) {
-  if (!any_picture(flags.svg) || setting.device_counts.size() > 1 || !flags.why.empty()) return;
-  throw UsageError(fmt::format(
-      "--svg draws the speed-up over numbers of devices, and there is one number, {}; give --devices "
-      "2..16, or two schedules and --why for where the time goes",
-      setting.device_counts.front()));
 }
 
 std::string text_of(const CompareFlags& flags, const Comparison& found) {
@@ -70,8 +66,7 @@ int run_compare(const CompareFlags& flags) {
   const Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
   check_outputs(outputs);
   const bool silent = is_silent(outputs);
-  ComparisonQuestion question = comparison_question(
-      flags, [&flags](const Setting& setting) { check_has_picture(flags, setting); });
+  ComparisonQuestion question = comparison_question(flags, nullptr);
   const bool written = !common.json.empty() || !flags.html.empty();
   question.changes = question.changes && (written || !silent);
   question.alone = !silent || !flags.html.empty();
@@ -97,8 +92,8 @@ void add_compare(Flags command) {
       "of two schedules: from the ideal step to the real one, cause by cause, side by side");
   add_svg_flag(
       command, flags->svg,
-      "of a sweep: write the speed-ups by number of devices as an SVG file, or - for stdout; with "
-      "--why: the waterfalls of the two schedules");
+      "write the steps of the schedules with their ranges as an SVG file, or - for stdout; of a sweep "
+      "the speed-ups by number of devices; with --why the waterfalls of the two schedules");
   add_svg_style_flags(command, flags->svg);
   add_html_flag(command, flags->html,
                 "write an interactive page with ranking, memory against time, table and diagrams: "

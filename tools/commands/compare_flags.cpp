@@ -166,7 +166,8 @@ std::vector<std::string> row_commands(const CompareFlags& flags, const Compariso
 }
 
 std::string comparison_json(const Comparison& found) {
-  return rows_json(found.setting, found.rows, {found.uncertain, found.both, &found.ways});
+  return rows_json(found.setting, found.rows,
+                   {found.uncertain, found.both, &found.ways, found.tied});
 }
 
 Page comparison_page(const CompareFlags& flags, const Comparison& found) {

@@ -14,12 +14,14 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/deliver.hpp"
 #include "tools/commands/html_flag.hpp"
+#include "tools/commands/profile_files.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/outcome_page.hpp"
 #include "tools/report/text/drawn.hpp"
+#include "tools/report/text/space_time.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/memory_snapshot.hpp"
 #include "tools/report/timeline/svg.hpp"
@@ -38,7 +40,8 @@ struct DrawFlags {
   std::string chrome;
   std::string snapshot;
   std::string html;
-  int columns = 0;  // 0: of the terminal, or 100
+  std::vector<std::string> profiles;  // behind TRACE, which is one itself
+  int columns = 0;                    // 0: of the terminal, or 100
   bool full = false;
 };
 
@@ -162,9 +165,76 @@ std::string picture_of(const DrawFlags& flags, const DrawingAnswer& drawn) {
   return svg(drawings, options, view);
 }
 
+// What a recorded run has no answer for.
+void check_recorded(const DrawFlags& flags) {
+  check_no_settings(flags.common);
+  for (const auto& [flag, given] :
+       {std::pair{"--json", !flags.common.json.empty()}, std::pair{"--html", !flags.html.empty()},
+        std::pair{"--memory-snapshot", !flags.snapshot.empty()}}) {
+    if (!given) continue;
+    throw UsageError(fmt::format(
+        "{} is of a simulated run, and {} is a profile: text, --svg, --pdf, --png and --chrome show "
+        "it; `stageline overlay --html` lays it over a simulated one",
+        flag, flags.common.trace()));
+  }
+}
+
+DrawingView view_of_recorded(const DrawFlags& flags) {
+  DrawingView view;
+  view.panels = {true, false, false, false};
+  if (!flags.from.empty()) view.from = time_of_flag("--from", flags.from);
+  if (!flags.to.empty()) view.to = time_of_flag("--to", flags.to);
+  if (!flags.numbers.empty() && flags.numbers != "from-1") {
+    throw UsageError("--numbers of a profile is from-1, or left out");
+  }
+  if (!flags.numbers.empty()) view.numbers = OpNumbers::microbatches_from_one;
+  for (const std::string& panel : flags.panels) {
+    if (panel == "timeline") continue;
+    throw UsageError(fmt::format("--panels: a profile shows a timeline, and no {}", panel));
+  }
+  return view;
+}
+
+// A run that profiles show.
+void draw_recorded(const DrawFlags& flags) {
+  check_recorded(flags);
+  const CommonFlags& common = flags.common;
+  std::vector<std::string> files{common.trace()};
+  files.insert(files.end(), flags.profiles.begin(), flags.profiles.end());
+  const KinetoRun run = read_kineto(profiles_in(files));
+  const Outputs outputs{"", flags.svg, "", common.quiet, {{"--chrome", flags.chrome}}};
+  const bool silent = is_silent(outputs) || common.quiet;
+  const DrawingView view = view_of_recorded(flags);
+  Forms forms;
+  forms.svg = [&](const SvgOptions&) {
+    return svg(with_rows(drawing_of(run), flags.rows), svg_options(flags.svg), view);
+  };
+  if (!any_picture(flags.svg) && flags.chrome.empty()) {
+    const int columns = flags.columns > 0 ? flags.columns : figure_columns();
+    forms.text = [&, columns] {
+      const FigureOptions options{Time{}, columns, colour_wanted()};
+      return space_time(run.timeline, options, flags.full) +
+             (common.quiet ? "" : space_time_legend({&run.timeline}) + "\n");
+    };
+    forms.notes = [&] { return run.notes; };
+  }
+  forms.wrote = {"--svg", "--pdf", "--png"};
+  deliver(outputs, forms);
+  if (flags.chrome.empty()) return;
+  write_file(flags.chrome, chrome_trace(drawing_of(run)));
+  if (!silent) show("wrote {}\n", flags.chrome);
+}
+
 void draw(const DrawFlags& flags) {
   const CommonFlags& common = flags.common;
   check_flags(flags);
+  if (is_profile(common.trace())) return draw_recorded(flags);
+  if (!flags.profiles.empty()) {
+    throw UsageError(
+        fmt::format("draw shows one run: {} is no profile of PyTorch's profiler, and {} stands "
+                    "behind it; `stageline overlay` lays a measured run over a simulated one",
+                    common.trace(), flags.profiles.front()));
+  }
   const Outputs outputs{common.json,
                         flags.svg,
                         flags.html,
@@ -204,6 +274,8 @@ void draw(const DrawFlags& flags) {
 void add_draw(Flags command) {
   const auto flags = std::make_shared<DrawFlags>();
   add_case_flags(command, flags->common);
+  add_profile_files(command, flags->profiles,
+                    "behind TRACE where that is a profile of a run: those of its other ranks");
   add_degree_flags(command, flags->common);
   command.find("--schedule")
       .describe(
@@ -277,6 +349,7 @@ void add_draw(Flags command) {
       "    --microbatches 8 --svg 1f1b.svg\n"
       "  stageline draw uniform:layers=8 --schedule gpipe,1f1b,zb_h1 --devices 4 \\\n"
       "    --panels timeline,memory --from 0 --to 60ms --svg three.svg\n"
+      "  stageline draw rank0.json.gz rank1.json.gz --svg run.svg\n"
       "Without a picture, --html, --chrome and --memory-snapshot the diagram is printed as text.");
   command.runs([flags] {
     draw(*flags);

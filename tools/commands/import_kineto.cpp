@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/base/errors.hpp"
+#include "tools/answers/profiled.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/terminal.hpp"

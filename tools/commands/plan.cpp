@@ -304,7 +304,9 @@ int run_plan(const PlanFlags& flags) {
   const std::string emission = emitted_text(flags, found);
   std::vector<std::string> said = notes_of(flags, found);
   Forms forms;
-  forms.json = [&] { return plan_json(found.setting, found.request, found.plan, view, said); };
+  forms.json = [&] {
+    return plan_json(found.setting, found.request, found.plan, view, said, found.tied);
+  };
   if (!none) {
     forms.svg = [&](const SvgOptions& options) {
       return chart_svg(plan_chart(found.setting, found.request, found.plan), options);

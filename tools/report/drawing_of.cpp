@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tools/answers/profiled.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
@@ -88,6 +89,21 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
   drawing.host_limit = outcome.host_limit;
   drawing.idle = outcome.metrics.idle;
   drawing.versions = outcome.versions;
+  return drawing;
+}
+
+Drawing drawing_of(const KinetoRun& run) {
+  Drawing drawing;
+  const int steps = run.program.steps;
+  drawing.title = "measured run";
+  drawing.subtitle =
+      fmt::format("{} rank{} · {} step{} of {} micro-batches · {}", run.program.devices.size(),
+                  run.program.devices.size() == 1 ? "" : "s", steps, steps == 1 ? "" : "s",
+                  run.program.microbatches, print(makespan(run.timeline)));
+  for (const std::string& note : run.notes) drawing.footnotes.push_back("Note: " + note + ".");
+  drawing.program = run.program;
+  drawing.timeline = run.timeline;
+  if (run.source != RangeSource::launches) drawing.idle = idle_of(run).metrics.idle;
   return drawing;
 }
 

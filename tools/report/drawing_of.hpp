@@ -6,6 +6,7 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/report/timeline/drawing.hpp"
 #include "tools/study/outcome.hpp"
+#include "traces/timelines.hpp"
 
 namespace stageline {
 
@@ -20,5 +21,8 @@ Drawings drawings_of(const Setting& setting, std::span<const Case> asked,
 /// "step 14.48 ms · bubble 34.3 %": the figures of a run beside its schedule, with the numbers of
 /// steps and of chunks where these are more than one.
 std::string run_words(const Outcome& outcome);
+
+/// The picture of a run that profiles show. Throws what idle_of() throws.
+Drawing drawing_of(const KinetoRun& run);
 
 }  // namespace stageline

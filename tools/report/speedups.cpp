@@ -10,6 +10,7 @@
 #include "tools/base/provenance.hpp"
 #include "tools/report/charts/canvas.hpp"
 #include "tools/report/text/heading.hpp"
+#include "tools/study/evidence/evidence.hpp"
 
 namespace stageline {
 namespace {
@@ -53,6 +54,43 @@ Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows) {
     }
     series->points.push_back(point);
   }
+  return chart;
+}
+
+Chart step_chart(const Setting& setting, const std::vector<Row>& rows) {
+  std::vector<const Row*> order;
+  for (const Row& row : rows) {
+    if (row.outcome && row.outcome->step_time > Time{}) order.push_back(&row);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const Row* a, const Row* b) {
+    return a->outcome->step_time < b->outcome->step_time;
+  });
+  const bool seconds = !order.empty() && to_seconds(order.back()->outcome->step_time) >= 1;
+  const double scale = seconds ? 1 : 1e3;
+  Chart chart;
+  chart.title = "Step · " + setting.model.name;
+  chart.x.label = "place";
+  chart.x.whole = true;
+  chart.y.label = "step";
+  chart.y.unit = seconds ? "s" : "ms";
+  Series steps{"step", SeriesStyle::points, {}};
+  const RowDifferences differences = differences_of(rows);
+  bool whiskers = false;
+  for (const Row* const row : order) {
+    ChartPoint point;
+    point.x = static_cast<double>(steps.points.size() + 1);
+    point.y = to_seconds(row->outcome->step_time) * scale;
+    point.open = row->outcome->fit == Fit::no;
+    point.label = row_name(*row, differences);
+    const auto range = intervals_of(row->asked.model(), row->asked.ranked()).step;
+    if (range) {
+      point.y_range = ChartRange{*point.y * range->low, *point.y * range->high};
+      whiskers = true;
+    }
+    steps.points.push_back(std::move(point));
+  }
+  chart.series.push_back(std::move(steps));
+  if (whiskers) chart.footnotes.emplace_back(whisker_words);
   return chart;
 }
 

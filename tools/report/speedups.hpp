@@ -1,4 +1,4 @@
-// Speed-ups over one device by number of devices.
+// Speed-ups over one device by number of devices, and steps by schedule.
 #pragma once
 
 #include <string>
@@ -16,6 +16,10 @@ std::string cuts_of(const std::vector<Row>& rows);
 /// One series per schedule, and per cut where they differ, in the order of the rows. Infeasible
 /// points are gaps; points that do not fit into memory are hollow.
 Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows);
+
+/// The steps of schedules on one number of devices, the shortest first, each with the range in
+/// which its class of runs lies; those that do not fit into memory are hollow.
+Chart step_chart(const Setting& setting, const std::vector<Row>& rows);
 
 /// Adds what a reader of the picture alone must know: problem, costs, cluster, notes. `link`: as
 /// given on the command line.

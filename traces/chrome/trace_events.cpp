@@ -146,6 +146,9 @@ class Scanner {
       if (key == "Device Type") event_.device_type = text();
       if (key == "Total Allocated") event_.allocated = text();
       if (key == "Total Reserved") event_.reserved = text();
+      if (key == "Collective name") event_.collective = text();
+      if (key == "In msg nelems") event_.elements = text();
+      if (key == "dtype") event_.data_type = text();
       if (key == "overlapped") event_.overlapped = text() == "true";
     } else if (!in_events_ || open_.size() == 1) {
       head_field(kind, text);

@@ -26,6 +26,9 @@ struct TraceEvent {
   std::string device_type;  // args["Device Type"] of "[memory]": "0" is the host
   std::string allocated;    // args["Total Allocated"], bytes
   std::string reserved;     // args["Total Reserved"], bytes
+  std::string collective;   // args["Collective name"] of NCCL: "send", "allreduce"
+  std::string elements;     // args["In msg nelems"] of NCCL
+  std::string data_type;    // args["dtype"] of NCCL: "BFloat16"
   bool overlapped = false;  // args.overlapped
 };
 

@@ -216,6 +216,7 @@ void fill(const std::vector<KinetoRank>& ranks, const std::vector<int>& device_o
                      [](const Span& a, const Span& b) { return a.start < b.start; });
   }
   run.timeline.devices = program.devices;
+  run.origin = first;
   run.date = kineto_date(first);
 }
 

@@ -50,6 +50,36 @@ bool names_all_to_all(std::string_view name) {
 
 }  // namespace
 
+namespace {
+
+// What a backend's operator or annotation does: "allreduce_" of "c10d::allreduce_", "all_reduce" of
+// "gloo:all_reduce"; empty of any other event.
+std::string_view backend_call(const TraceEvent& event) {
+  const std::string_view name = event.name;
+  constexpr std::string_view operators = "c10d::";
+  if (event.category == "cpu_op" && name.starts_with(operators)) {
+    return name.substr(operators.size());
+  }
+  if (event.category != "user_annotation") return {};
+  for (const std::string_view backend : {"nccl:", "gloo:", "mpi:", "ucc:"}) {
+    if (name.starts_with(backend)) return name.substr(backend.size());
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_all_to_all(const TraceEvent& event) { return names_all_to_all(backend_call(event)); }
+
+bool is_collective(const TraceEvent& event, bool all_to_alls) {
+  if (is_kernel(event)) {
+    const std::string_view name = event.name;
+    return name.starts_with("nccl") && (all_to_alls || !holds(name, "SendRecv"));
+  }
+  const std::string_view call = backend_call(event);
+  return names_collective(call) || names_all_to_all(call);
+}
+
 bool is_launcher(const TraceEvent& event) {
   const std::string_view category = event.category;
   return category.ends_with("_runtime") || category.ends_with("_driver");

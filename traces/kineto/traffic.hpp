@@ -32,6 +32,13 @@ struct ProfiledMemory {
 /// "device memory: 40.00 GB allocated and 42.00 GB reserved at most"; empty where both are unknown.
 std::string memory_text(const ProfiledMemory& memory);
 
+/// Whether an event is a collective of several ranks: a kernel of NCCL that is no message, or the
+/// operator or annotation of a backend. `all_to_alls`: SendRecv kernels are those of all-to-alls.
+bool is_collective(const TraceEvent& event, bool all_to_alls);
+
+/// Whether an event is an operator or annotation of an all-to-all.
+bool is_all_to_all(const TraceEvent& event);
+
 enum class MessageWay : std::uint8_t { send, receive };
 
 /// Messages are from one rank to one other (dist.send), collectives among a group.

@@ -129,6 +129,28 @@ TEST_CASE("ties: rows that differ by less than can be told tie, and the smallest
         std::string::npos);
 }
 
+TEST_CASE("ties: rows that tie are counted, and the schedules that were held are known") {
+  const std::vector<AdvisedRow> rows{{"a", "zb_v", 1, Bytes{}},
+                                     {"b", "1f1b", 1 + pair_spread / 2, Bytes{}},
+                                     {"c", "gpipe", 1 + 2 * pair_spread, Bytes{}}};
+  CHECK(rows_that_tie(rows) == 2);
+  CHECK(rows_that_tie({}) == 0);
+  CHECK(was_held("interleaved_1f1b:chunks=2"));
+  CHECK_FALSE(was_held("zb_v"));
+}
+
+TEST_CASE("ties: the rows of a comparison that tie are named by their place") {
+  const Comparison found = compared("model:llama3-8b@h100,seq=2048", "1f1b,zb_h1,gpipe");
+  REQUIRE_FALSE(found.tied.empty());
+  CHECK(found.tied.front() == *found.orders.front().fastest);
+  const Time fastest = found.rows[found.tied.front()].outcome->step_time;
+  for (const std::size_t row : found.tied) {
+    CHECK(to_seconds(found.rows[row].outcome->step_time) <=
+          (1 + pair_spread) * to_seconds(fastest));
+  }
+  CHECK(compared("uniform:layers=8", "1f1b,gpipe").tied.empty());
+}
+
 TEST_CASE("ties: nothing is said where the fastest is alone and every schedule was held") {
   const std::vector<AdvisedRow> rows{{"1f1b", "1f1b", 1, Bytes{1}},
                                      {"zb_auto", "zb_auto:limit=2p", 1.07, Bytes{1}}};

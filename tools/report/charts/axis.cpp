@@ -130,7 +130,12 @@ ValueScale x_scale(const Chart& chart) {
   Extent extent;
   for (const Series& series : chart.series) {
     // Points without a y count too: an infeasible case that was requested belongs in the chart.
-    for (const ChartPoint& point : series.points) extent.hold(point.x);
+    for (const ChartPoint& point : series.points) {
+      extent.hold(point.x);
+      if (!point.x_range) continue;
+      extent.hold(point.x_range->low);
+      extent.hold(point.x_range->high);
+    }
   }
   for (const ReferenceLine& line : chart.vertical) extent.hold(line.at);
   return scale_of(chart.x, extent);
@@ -141,6 +146,9 @@ ValueScale y_scale(const Chart& chart, int intervals) {
   for (const Series& series : chart.series) {
     for (const ChartPoint& point : series.points) {
       if (point.y) extent.hold(*point.y);
+      if (!point.y_range) continue;
+      extent.hold(point.y_range->low);
+      extent.hold(point.y_range->high);
     }
   }
   for (const ReferenceLine& line : chart.horizontal) extent.hold(line.at);

@@ -31,6 +31,15 @@ struct ChartAxis {
   std::optional<double> to;
 };
 
+/// How far a value may be off, as a whisker in SVG.
+struct ChartRange {
+  double low = 0;
+  double high = 0;
+};
+/// A footnote on the whiskers of predicted steps.
+inline constexpr const char* whisker_words =
+    "Whiskers: 80 % of the published runs of the class lie within.";
+
 /// Without `y` the curve has a gap at that x. `open`: drawn hollow, in text as a small letter; a
 /// footnote should explain the meaning. `label`: beside the marker in SVG,
 /// at the nearest place where it covers no other, with a line from its point where that is far.
@@ -40,6 +49,8 @@ struct ChartPoint {
   bool open = false;
   std::string label{};
   bool marked = false;  // with a ring around its marker, and a bold label, in SVG
+  std::optional<ChartRange> x_range{};
+  std::optional<ChartRange> y_range{};
 };
 
 /// How consecutive points are joined.

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <utility>
 
 #include "sim/base/errors.hpp"
 #include "tools/report/charts/axis.hpp"
@@ -47,6 +48,12 @@ void check(const Chart& chart) {
       const std::string where = fmt::format("of point {} of {}", i, series.name);
       check_number(point.x, chart.x.log, "x " + where);
       if (point.y) check_number(*point.y, chart.y.log, "y " + where);
+      for (const auto& [range, log] :
+           {std::pair{&point.x_range, chart.x.log}, std::pair{&point.y_range, chart.y.log}}) {
+        if (!*range) continue;
+        check_number((*range)->low, log, "the low end " + where);
+        check_number((*range)->high, log, "the high end " + where);
+      }
       ++points;
       drawn += point.y ? 1 : 0;
     }

@@ -112,7 +112,28 @@ void add_line(CurveParts& out, const Chart& chart, const ChartLayout& layout, st
       wide ? " wide" : "", path_of(series, layout));
 }
 
-void add_markers(CurveParts& out, const Chart& chart, std::size_t number,
+// A line from the low to the high end with a cap at each.
+std::string whiskers(const ChartPoint& point, ChartPlace at, const ChartLayout& layout) {
+  constexpr double cap = 4;  // px, half its length
+  std::string out;
+  if (point.x_range) {
+    const double low = layout.px(point.x_range->low);
+    const double high = layout.px(point.x_range->high);
+    out += line_at(low, at.y, high, at.y, "axis") +
+           line_at(low, at.y - cap, low, at.y + cap, "axis") +
+           line_at(high, at.y - cap, high, at.y + cap, "axis");
+  }
+  if (point.y_range) {
+    const double low = layout.py(point.y_range->low);
+    const double high = layout.py(point.y_range->high);
+    out += line_at(at.x, low, at.x, high, "axis") +
+           line_at(at.x - cap, low, at.x + cap, low, "axis") +
+           line_at(at.x - cap, high, at.x + cap, high, "axis");
+  }
+  return out;
+}
+
+void add_markers(CurveParts& out, const Chart& chart, const ChartLayout& layout, std::size_t number,
                  const std::vector<std::vector<ChartPlace>>& places) {
   const Series& series = chart.series[number];
   const std::size_t n = places[number].size();
@@ -124,6 +145,7 @@ void add_markers(CurveParts& out, const Chart& chart, std::size_t number,
     const std::size_t k = index++;
     if (series.few_markers ? point.label.empty() : k % stride != 0 && k + 1 != n) continue;
     const ChartPlace at = places[number][k];
+    out.lines += whiskers(point, at, layout);
     const std::string words = few || series.few_markers ? tooltip(chart, series, point) : "";
     if (series.faint) {
       out.markers += faint_marker(at.x, at.y, point.open, words);
@@ -155,7 +177,7 @@ std::string curves(const Chart& chart, const ChartLayout& layout) {
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     CurveParts& out = chart.series[i].faint ? faint : others;
     add_line(out, chart, layout, i, places);
-    add_markers(out, chart, i, places);
+    add_markers(out, chart, layout, i, places);
   }
   return faint.lines + faint.markers + others.lines + others.markers;
 }

@@ -10,6 +10,7 @@
 #include "tools/report/figure_table.hpp"
 #include "tools/report/json/row_parts.hpp"
 #include "tools/report/json/ways_to_fit.hpp"
+#include "tools/study/evidence/ties.hpp"
 #include "tools/study/figures/notes.hpp"
 #include "tools/study/figures/reported_memory.hpp"
 #include "tools/study/pace/stash_gap.hpp"
@@ -462,6 +463,10 @@ std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
       item["ways_to_fit"] = ways_to_fit_json(*beside.ways);
     }
     put_recomputation(item, row);
+    if (!beside.tied.empty()) {
+      item["tie"] = std::find(beside.tied.begin(), beside.tied.end(), i) != beside.tied.end();
+      item["schedule_held"] = was_held(row.outcome->schedule);
+    }
     all.push_back(std::move(item));
   }
   return all.text();

@@ -52,6 +52,7 @@ struct RowsBeside {
   std::vector<Uncertainty> uncertain{};
   std::vector<NamedWaterfall> waterfalls{};  // two
   const WaysToFit* ways = nullptr;
+  std::vector<std::size_t> tied{};  // rows that tie with the fastest; empty: no row has a range
 };
 
 /// An array of the same objects; a row without an outcome has "schedule", "devices" and "error".

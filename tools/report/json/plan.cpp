@@ -1,7 +1,11 @@
 #include "tools/report/json/plan.hpp"
 
+#include <algorithm>
+
+#include "schedulers/scheduler.hpp"
 #include "tools/base/json.hpp"
 #include "tools/report/json/row_parts.hpp"
+#include "tools/study/evidence/ties.hpp"
 
 namespace stageline {
 namespace {
@@ -84,7 +88,8 @@ Json dropped_json(const PlanDropped& one) {
 }  // namespace
 
 std::string plan_json(const Setting& setting, const PlanRequest& request, const Plan& plan,
-                      const PlanView& view, const std::vector<std::string>& said) {
+                      const PlanView& view, const std::vector<std::string>& said,
+                      const std::vector<std::size_t>& tied) {
   Json object;
   object["model"] = setting.model.name;
   object["costs"] = stageline::name(setting.model.provenance.origin);
@@ -95,8 +100,13 @@ std::string plan_json(const Setting& setting, const PlanRequest& request, const 
   object["within"] = request.within;
   object["slower_by"] = request.slower_by ? Json(*request.slower_by) : Json(nullptr);
   object["front"] = Json::array();
-  for (const PlanPoint& point : plan.front) {
-    object["front"].push_back(point_json(setting.model, point, view));
+  for (std::size_t i = 0; i < plan.front.size(); ++i) {
+    Json point = point_json(setting.model, plan.front[i], view);
+    if (!tied.empty()) {
+      point["tie"] = std::find(tied.begin(), tied.end(), i) != tied.end();
+      point["schedule_held"] = was_held(title(plan.front[i].candidate.spec));
+    }
+    object["front"].push_back(std::move(point));
   }
   object["recommended"] = plan.recommended ? Json(*plan.recommended) : Json(nullptr);
   object["sentence"] = plan.sentence;

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "sim/analysis/statistics.hpp"
-#include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "tools/base/table.hpp"
 
@@ -102,15 +101,6 @@ std::string untimed(const KinetoRun& run) {
 }
 
 }  // namespace
-
-MeasuredIdle idle_of(const KinetoRun& run) {
-  if (run.source == RangeSource::launches) {
-    throw UsageError(
-        "the profiles show when work was launched, not when it ran: idle time cannot be explained "
-        "without gpu_user_annotation ranges, or kernels with the External id of their operators");
-  }
-  return measured_idle(run.program, run.timeline, run.transit);
-}
 
 std::string measured_idle_text(const KinetoRun& run, const MeasuredIdle& idle) {
   const Time all = idle.metrics.makespan;

@@ -8,10 +8,6 @@
 
 namespace stageline {
 
-/// The causes of a profiled run's idle time. Throws UsageError where the profiles show launches
-/// only, whose idle time is not the GPU's, and as measured_idle() does.
-MeasuredIdle idle_of(const KinetoRun& run);
-
 /// A table by device, in shares of the whole time, and one sentence on the largest cause.
 std::string measured_idle_text(const KinetoRun& run, const MeasuredIdle& idle);
 

@@ -16,6 +16,7 @@ constexpr std::size_t most_listed = 12;  // points in the key below the plot
 constexpr double most_linear = 20;       // the highest peak over the lowest, on a linear axis
 constexpr double far_above = 2.5;        // a limit so many times the highest peak is not drawn
 constexpr double giga = 1e9;
+constexpr std::size_t most_whiskers = 12;  // of more points the recommended one alone has one
 
 // The limit that all points share; 0: they differ, or one is not known.
 double common_limit(const Plan& plan) {
@@ -64,6 +65,7 @@ Chart plan_chart(const Setting& setting, const PlanRequest& request, const Plan&
   std::map<int, Series> by_devices;
   double highest = 0;
   double lowest = 0;
+  bool whiskers = false;
   for (std::size_t i = 0; i < plan.front.size(); ++i) {
     const PlanPoint& point = plan.front[i];
     if (point.verdict.peak.empty()) continue;
@@ -77,6 +79,11 @@ Chart plan_chart(const Setting& setting, const PlanRequest& request, const Plan&
     series.points.push_back({to_seconds(point.verdict.step) * scale, peak, false,
                              fmt::format("{}{}", i + 1, recommended ? " recommended" : ""),
                              recommended});
+    const std::optional<Interval>& range = point.verdict.intervals.step;
+    if (!range || (plan.front.size() > most_whiskers && !recommended)) continue;
+    ChartPoint& drawn = series.points.back();
+    drawn.x_range = ChartRange{drawn.x * range->low, drawn.x * range->high};
+    whiskers = true;
   }
   for (auto& [devices, series] : by_devices) chart.series.push_back(std::move(series));
   // Where the lightest would lie on the axis otherwise.
@@ -91,6 +98,7 @@ Chart plan_chart(const Setting& setting, const PlanRequest& request, const Plan&
   for (std::size_t i = 0; i < std::min(most_listed, plan.front.size()); ++i) {
     chart.footnotes.push_back(described_point(plan.front[i], i) + ".");
   }
+  if (whiskers) chart.footnotes.emplace_back(whisker_words);
   if (plan.front.size() > most_listed) {
     chart.footnotes.push_back(fmt::format("{} more points.", plan.front.size() - most_listed));
   }

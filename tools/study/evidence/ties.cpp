@@ -21,10 +21,7 @@ std::string family_of_schedule(const std::string& schedule) {
   return schedule.substr(0, schedule.find_first_of(": ("));
 }
 
-bool is_held(const AdvisedRow& row) {
-  const std::string family = family_of_schedule(row.schedule);
-  return std::find(held_schedules.begin(), held_schedules.end(), family) != held_schedules.end();
-}
+bool is_held(const AdvisedRow& row) { return was_held(row.schedule); }
 
 // "a, b and 3 more"
 std::string some_of(const std::vector<std::string>& names) {
@@ -64,12 +61,23 @@ std::string note_on_ties(std::span<const AdvisedRow> ties, const std::string& ad
 
 }  // namespace
 
+bool was_held(const std::string& schedule) {
+  const std::string family = family_of_schedule(schedule);
+  return std::find(held_schedules.begin(), held_schedules.end(), family) != held_schedules.end();
+}
+
+std::size_t rows_that_tie(std::span<const AdvisedRow> rows) {
+  if (rows.empty()) return 0;
+  std::size_t ties = 1;
+  while (ties < rows.size() && rows[ties].time <= rows.front().time * (1 + pair_spread)) ++ties;
+  return ties;
+}
+
 std::vector<std::string> notes_on_advice(std::span<const AdvisedRow> rows,
                                          const std::string& advised) {
   std::vector<std::string> notes;
   if (rows.empty() || !(rows.front().time > 0)) return notes;
-  std::size_t ties = 1;
-  while (ties < rows.size() && rows[ties].time <= rows.front().time * (1 + pair_spread)) ++ties;
+  const std::size_t ties = rows_that_tie(rows);
   if (ties > 1) notes.push_back(note_on_ties(rows.first(ties), advised));
   std::vector<std::string> never;
   for (const AdvisedRow& row : rows) {

@@ -1,6 +1,7 @@
 // Which rows of an advice differ by less than the simulator can tell.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,13 @@ struct AdvisedRow {
   double time = 0;       // seconds a sample
   Bytes peak{};          // of the fullest device; 0: unknown
 };
+
+/// Whether published runs were held against the simulator under this schedule ("1f1b:chunks=2").
+bool was_held(const std::string& schedule);
+
+/// How many of the rows differ from the first, the fastest, by less than the simulator can tell: it
+/// is one of them. 0 where there are no rows.
+std::size_t rows_that_tie(std::span<const AdvisedRow> rows);
 
 /// Notes on advice, the fastest row first: which rows tie with it, which of them needs the least
 /// memory, and which schedules no published run was held against. `advised`: the row that is
