@@ -52,6 +52,7 @@ constexpr double surprise_of_full_memory = 0.6;  // assumed
 
 struct Tried {
   std::vector<std::pair<double, Time>> steps;  // by strength; those that cannot run are left out
+  bool of_fewer = false;  // of a smaller run alone: the run that is explained cannot be asked so
 };
 
 // ---- what is simulated ----
@@ -276,10 +277,10 @@ std::optional<RankedSuspect> ranked_ailment(const Ailment& ailment, const Predic
   const double after = distance(step, measured);
   if (distance(run.outcome.step_time, measured) - after < smallest_effect) return std::nullopt;
   const double surprise = ailment.surprise + surprise_of_strength(ailment, strength);
-  return RankedSuspect{
-      surprise + after / usual_rest,
-      {std::string(ailment.name), with_strength(ailment.words, strength),
-       std::string(ailment.check), flags_of(run, ailment, strength), step, strength}};
+  return RankedSuspect{surprise + after / usual_rest,
+                       {std::string(ailment.name), with_strength(ailment.words, strength),
+                        std::string(ailment.check),
+                        tried.of_fewer ? "" : flags_of(run, ailment, strength), step, strength}};
 }
 
 // The least surprise that an ailment can have once its strength is found; infinite where it cannot
@@ -351,8 +352,13 @@ Tried confirmed(const Bench& bench, const Ailment& ailment, const Tried& of_smal
                 Time measured) {
   const double strength = nearest_step(of_smaller, measured).first;
   const std::optional<Time> step = bench.step(ailment, strength);
-  if (!step) return of_smaller;
-  Tried tried{{{strength, *step}}};
+  if (!step) {
+    Tried kept = of_smaller;
+    kept.of_fewer = true;
+    return kept;
+  }
+  Tried tried;
+  tried.steps.emplace_back(strength, *step);
   if (!has_strengths(ailment) || distance(*step, measured) < near_enough) return tried;
   // A step grows linearly with what an ailment multiplies.
   const double reached = to_seconds(*step - predicted);
