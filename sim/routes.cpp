@@ -313,29 +313,44 @@ class Routes::Search {
   // Where it reaches the node.
   Route route_to(int source, int node) {
     Route route = walked(source, node, &LinkSide::resource);
-    for (const int w : path(source, node)) route.latency += Time{nth(wires_, w).length.latency};
+    for (const int w : path_) route.latency += Time{nth(wires_, w).length.latency};
     std::reverse(route.resources.begin(), route.resources.end());
     return route;
   }
 
-  // Walks back to a node that has been passed. Where it reaches the node.
-  void append_resources(int source, int node, std::vector<bool>& passed,
+  // Walks back to a node that has been passed. Returns whether a route leads there.
+  bool append_resources(int source, int node, std::vector<bool>& passed,
                         std::vector<int>& resources) {
-    if (relay_routes_) {
-      for (const int w : path(source, node)) resources.push_back(nth(wires_, w).resource);
-      return;
-    }
+    if (relay_routes_) return append_resources(source, node, resources);
+    if (!reaches(source, node)) return false;
     passed.resize(relays_.size());
     for (; node != source && !passed[as_size(node)]; node = last(source, node).from) {
       passed[as_size(node)] = true;
       resources.push_back(last(source, node).resource);
     }
+    return true;
+  }
+
+  // Appends those of the whole route; returns whether one leads there.
+  bool append_resources(int source, int node, std::vector<int>& resources) {
+    if (!relay_routes_ && !reaches(source, node)) return false;
+    const std::vector<int>& wires = path(source, node);
+    for (const int w : wires) resources.push_back(nth(wires_, w).resource);
+    return !wires.empty();
+  }
+
+  // Whether as many routes are kept as may be: where devices are not searched, a route is found
+  // again in less time than the memory of all takes. Counts one more.
+  bool is_full() {
+    if (!relay_routes_ || ++kept_ < most_kept) return false;
+    kept_ = 0;
+    return true;
   }
 
   // The same links, walked back to the source.
   Route route_back_from(int source, int node) {
     Route route = walked(source, node, &LinkSide::opposite);
-    for (const int w : path(source, node)) route.latency += nth(wires_, w).back;
+    for (const int w : path_) route.latency += nth(wires_, w).back;
     return route;
   }
 
@@ -356,7 +371,7 @@ class Routes::Search {
     return path_;
   }
 
-  // The route without its latency, from its end to its beginning.
+  // The route without its latency, from its end to its beginning. Its wires are in path_ then.
   Route walked(int source, int node, int LinkSide::*resource) {
     Route route;
     for (const int w : path(source, node)) {
@@ -413,7 +428,9 @@ class Routes::Search {
     }
   }
 
+  static constexpr int most_kept = 32768;
   const Cluster& cluster_;
+  int kept_ = 0;
   std::vector<bool> relays_;     // by node: whether bytes may pass through it
   std::vector<int> first_;       // by node: its first wire; one more at the end
   std::vector<LinkSide> wires_;  // by the node that they leave
@@ -499,18 +516,25 @@ void Routes::check_joined() const {
 
 const Route& Routes::between(int from, int to) {
   if (from == to || !search_) return free_;
-  std::unordered_map<int, Route>& row = nth(between_, from);
+  const std::unordered_map<int, Route>& row = nth(between_, from);
   const auto found = row.find(to);
   if (found != row.end()) return found->second;
   if (!search_->reaches(from, to)) refuse_pair(from, to);
-  return row.emplace(to, search_->route_to(from, to)).first->second;
+  if (search_->is_full()) {
+    for (std::unordered_map<int, Route>& of_source : between_) of_source.clear();
+  }
+  return nth(between_, from).emplace(to, search_->route_to(from, to)).first->second;
 }
 
 void Routes::append_resources(int from, int to, std::vector<bool>& passed,
                               std::vector<int>& resources) {
   if (from == to || !search_) return;
-  if (!search_->reaches(from, to)) refuse_pair(from, to);
-  search_->append_resources(from, to, passed, resources);
+  if (!search_->append_resources(from, to, passed, resources)) refuse_pair(from, to);
+}
+
+void Routes::append_resources(int from, int to, std::vector<int>& resources) {
+  if (from == to || !search_) return;
+  if (!search_->append_resources(from, to, resources)) refuse_pair(from, to);
 }
 
 Routes::ToHost Routes::host_routes(int device) {

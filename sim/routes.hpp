@@ -30,7 +30,7 @@ class Routes {
   Routes& operator=(const Routes&) = delete;
 
   /// Free from a device to itself, and where the cluster has no links. Throws UsageError, with the
-  /// names of both devices, where no link leads there. Valid as long as this object.
+  /// names of both devices, where no link leads there. Valid for the next 30,000 calls.
   const Route& between(int from, int to);
 
   /// Throws what between() throws for the first pair of devices that are not joined, row by row.
@@ -40,6 +40,8 @@ class Routes {
   /// route that an earlier call for the same device with the same `passed` has walked. Beside those
   /// calls `passed` is empty at first. Throws as between().
   void append_resources(int from, int to, std::vector<bool>& passed, std::vector<int>& resources);
+  /// Appends those of the whole route. Throws as between().
+  void append_resources(int from, int to, std::vector<int>& resources);
 
   struct ToHost {
     Route there;  // from the device to its host

@@ -400,10 +400,13 @@ Collectives::Beside Collectives::beside_of(const Algorithm& algorithm, const Col
 std::vector<double> Collectives::loads_of(const Algorithm& algorithm, CollectiveKind kind,
                                           const Prepared& found, Tier& tier) {
   std::vector<double> load(routes_.names().size());
-  const auto add = [&](const Route& route, double share) {
-    tier = std::max(tier, route.tier);
-    for (std::size_t i = 0; i < route.resources.size(); ++i) {
-      nth(load, route.resources[i]) += share * (route.load.empty() ? 1 : route.load[i]);
+  std::vector<int> passed;
+  const auto add = [&](int from, int to, double share) {
+    passed.clear();
+    routes_.append_resources(from, to, passed);
+    for (const int resource : passed) {
+      tier = std::max(tier, nth(tier_, resource));
+      nth(load, resource) += share;
     }
   };
   for (std::size_t shape = 0; shape < found.shapes.size(); ++shape) {
@@ -411,7 +414,7 @@ std::vector<double> Collectives::loads_of(const Algorithm& algorithm, Collective
       for (std::size_t group = 0; group < found.ranks.size(); ++group) {
         if (as_size(found.shape_of[group]) != shape) continue;
         const std::vector<int>& ranks = found.ranks[group];
-        add(routes_.between(nth(ranks, one.from), nth(ranks, one.to)), one.share);
+        add(nth(ranks, one.from), nth(ranks, one.to), one.share);
       }
     }
   }

@@ -207,10 +207,15 @@ bool RankedCluster::scatters_messages(const Model& model) const {
 Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& partition,
                             const Placement& placement, const Recomputation& recomputed) {
   const std::lock_guard lock(shared_->access());
+  const bool scattered = scatters_messages(model);
   costs.network = network_;
-  if (scatters_messages(model)) costs.network.found = scattered_;
+  if (scattered) costs.network.found = scattered_;
   add_sums_of_copies(costs, placement, ranks_.handover, copies());
   add_collectives(costs, model, partition, placement, recomputed);
+  if (folds_) {
+    fold(costs, scattered);
+    return costs;
+  }
   ResourceNumbers numbers = numbers_;
   for (StageCosts& stage : costs.stage) {
     if (stage.reduction) numbers.renumber(stage.reduction->route);
@@ -220,6 +225,27 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
     costs.network.capacity.push_back(nth(routes_.capacity(), resource));
   }
   return costs;
+}
+
+// Most schedules have the same reductions on the same ranks.
+void RankedCluster::fold(Costs& costs, bool scattered) {
+  std::vector<const Route*> reductions;
+  for (const StageCosts& stage : costs.stage) {
+    if (stage.reduction) reductions.push_back(&stage.reduction->route);
+  }
+  const std::uint64_t pattern = pattern_of(reductions);
+  auto known = folded_.find(pattern);
+  if (known == folded_.end()) {
+    const ResourceFacts facts{routes_.names(), routes_.capacity()};
+    known =
+        folded_.emplace(pattern, folded(network_, scattered_, numbers_, reductions, facts)).first;
+  }
+  costs.network = known->second.network;
+  if (scattered) costs.network.found = known->second.scattered;
+  std::size_t next = 0;
+  for (StageCosts& stage : costs.stage) {
+    if (stage.reduction) keep_entries(stage.reduction->route, known->second.reductions[next++]);
+  }
 }
 
 void RankedCluster::add_collectives(Costs& costs, const Model& model, const Partition& partition,

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <bit>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "cost_models/network/alike_links.hpp"
 #include "cost_models/network/collectives.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
@@ -33,45 +35,90 @@ Bandwidth alone_on(const Route& route, const std::vector<Bandwidth>& capacity) {
   return {std::max<std::int64_t>(1, static_cast<std::int64_t>(least))};
 }
 
-// What replicas ask of links: the bytes on each, by replica and hop.
+// Routes of devices that send at once. `each`: bytes on the way of one for a byte of the message.
+class Merge {
+ public:
+  void add(const Route& route, double each) {
+    all_.latency = std::max(all_.latency, route.latency);
+    all_.tier = std::max(all_.tier, route.tier);
+    for (std::size_t i = 0; i < route.resources.size(); ++i) {
+      loads_.emplace_back(route.resources[i], each * (route.load.empty() ? 1 : route.load[i]));
+    }
+  }
+
+  // Over the resources in the order of their numbers.
+  Route route(const std::vector<Bandwidth>& capacity) {
+    std::stable_sort(loads_.begin(), loads_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [resource, bytes] : loads_) {
+      if (!all_.resources.empty() && all_.resources.back() == resource) {
+        all_.load.back() += bytes;
+        continue;
+      }
+      all_.resources.push_back(resource);
+      all_.load.push_back(bytes);
+    }
+    all_.bandwidth = alone_on(all_, capacity);
+    return std::move(all_);
+  }
+
+ private:
+  Route all_;
+  std::vector<std::pair<int, double>> loads_;
+};
+
+// What replicas ask of links, one replica behind the other.
 class LinkUses {
  public:
-  explicit LinkUses(int replicas) : replicas_(replicas) {}
+  explicit LinkUses(std::size_t resources) : now_(resources), asked_(resources) {}
 
-  void add(int replica, int hop, const Route& route) {
-    for (std::size_t i = 0; i < route.resources.size(); ++i) {
-      const double load = route.load.empty() ? 1 : route.load[i];
-      uses_[route.resources[i]][replica][hop] += load;
+  // Bytes on each of the links, on a hop of the replica.
+  void add(const std::vector<int>& resources, int hop, double load) {
+    const std::uint64_t use =
+        mixed(mixed(static_cast<std::uint64_t>(hop)) + std::bit_cast<std::uint64_t>(load));
+    for (const int resource : resources) {
+      std::uint64_t& uses = nth(now_, resource);
+      if (uses == 0) taken_.push_back(resource);
+      uses += use;
     }
+  }
+
+  void end_replica() {
+    begin_.push_back(uses_.size());
+    for (const int resource : taken_) {
+      const std::uint64_t uses = std::exchange(nth(now_, resource), 0);
+      uses_.emplace_back(resource, uses);
+      nth(asked_, resource) += mixed(uses);
+    }
+    taken_.clear();
   }
 
   // Two links are alike where as many replicas use them in the same way, and two replicas are where
   // they use links alike on every hop.
   bool alike(const std::vector<Bandwidth>& capacity) const {
-    using ByHop = std::map<int, double>;
-    std::map<std::pair<std::int64_t, std::vector<ByHop>>, int> kinds;
-    std::vector<std::vector<std::pair<int, ByHop>>> of_replica(as_size(replicas_));
-    for (const auto& [resource, by_replica] : uses_) {
-      const Bandwidth limit = nth(capacity, resource);
-      if (limit.is_unlimited()) continue;
-      std::vector<ByHop> users;
-      for (const auto& [replica, by_hop] : by_replica) users.push_back(by_hop);
-      std::sort(users.begin(), users.end());
-      const int next = static_cast<int>(kinds.size());
-      const int kind =
-          kinds.try_emplace({limit.bytes_per_second, std::move(users)}, next).first->second;
-      for (const auto& [replica, by_hop] : by_replica) {
-        nth(of_replica, replica).emplace_back(kind, by_hop);
+    std::optional<std::uint64_t> first;
+    for (std::size_t replica = 0; replica < begin_.size(); ++replica) {
+      const std::size_t end = replica + 1 < begin_.size() ? begin_[replica + 1] : uses_.size();
+      std::uint64_t links = 0;
+      for (std::size_t i = begin_[replica]; i < end; ++i) {
+        const auto [resource, uses] = uses_[i];
+        const Bandwidth limit = nth(capacity, resource);
+        if (limit.is_unlimited()) continue;
+        const auto rate = static_cast<std::uint64_t>(limit.bytes_per_second);
+        links += mixed(mixed(mixed(rate) + nth(asked_, resource)) + uses);
       }
+      if (first.value_or(links) != links) return false;
+      first = links;
     }
-    for (auto& links : of_replica) std::sort(links.begin(), links.end());
-    return std::all_of(of_replica.begin(), of_replica.end(),
-                       [&](const auto& links) { return links == of_replica.front(); });
+    return true;
   }
 
  private:
-  int replicas_;
-  std::map<int, std::map<int, std::map<int, double>>> uses_;  // by resource, replica, hop
+  std::vector<std::uint64_t> now_;    // by resource, of this replica
+  std::vector<int> taken_;            // by this replica
+  std::vector<std::uint64_t> asked_;  // by resource, of all replicas
+  std::vector<std::size_t> begin_;    // by replica, into uses_
+  std::vector<std::pair<int, std::uint64_t>> uses_;
 };
 
 Cluster first_of(Cluster cluster, const RankGrid& grid) {
@@ -192,61 +239,77 @@ RankRoutes::Counterparts RankRoutes::counterparts(const PipelineRank& from,
 
 Route RankRoutes::between(const PipelineRank& from, const PipelineRank& to) {
   const auto [senders, receivers, load] = counterparts(from, to);
-  std::vector<const Route*> pairs;
+  Merge pairs;
   for (std::size_t i = 0; i < senders.size(); ++i) {
-    pairs.push_back(&routes_.between(senders[i], receivers[i]));
+    pairs.add(routes_.between(senders[i], receivers[i]), load);
   }
-  return merged(pairs, load);
+  return pairs.route(routes_.capacity());
 }
 
 std::array<Route, 2> RankRoutes::to_host(const PipelineRank& rank) {
-  std::vector<Routes::ToHost> host;
-  for (const int device : members(rank)) host.push_back(routes_.host_routes(device));
-  std::vector<const Route*> there;
-  std::vector<const Route*> back;
-  for (const Routes::ToHost& routes : host) {
-    there.push_back(&routes.there);
-    back.push_back(&routes.back);
+  Merge there;
+  Merge back;
+  for (const int device : members(rank)) {
+    const Routes::ToHost host = routes_.host_routes(device);
+    there.add(host.there, 1);
+    back.add(host.back, 1);
   }
-  return {merged(there), merged(back)};
+  return {there.route(routes_.capacity()), back.route(routes_.capacity())};
 }
 
 bool RankRoutes::messages_share_alike() {
   const Degrees& degrees = grid_.degrees();
-  LinkUses uses(degrees.data);
+  LinkUses uses(routes_.names().size());
+  std::vector<int> taken;
+  const auto add = [&](int hop, const PipelineRank& from, const PipelineRank& to) {
+    taken.clear();
+    const auto [senders, receivers, load] = counterparts(from, to);
+    for (std::size_t i = 0; i < senders.size(); ++i) {
+      routes_.append_resources(senders[i], receivers[i], taken);
+    }
+    uses.add(taken, hop, load);
+  };
   for (int d = 0; d < degrees.data; ++d) {
     for (int p = 0; p < degrees.pipeline; ++p) {
       const int next = (p + 1) % degrees.pipeline;
       if (next != p) {
-        uses.add(d, 4 * p, between({p, d}, {next, d}));
-        uses.add(d, 4 * p + 1, between({next, d}, {p, d}));
+        add(4 * p, {p, d}, {next, d});
+        add(4 * p + 1, {next, d}, {p, d});
       }
-      const std::array<Route, 2> host = to_host({p, d});
-      uses.add(d, 4 * p + 2, host[0]);
-      uses.add(d, 4 * p + 3, host[1]);
+      for (const int device : members({p, d})) {
+        const Routes::ToHost host = routes_.host_routes(device);
+        uses.add(host.there.resources, 4 * p + 2, 1);
+        uses.add(host.back.resources, 4 * p + 3, 1);
+      }
     }
+    uses.end_replica();
   }
   return uses.alike(routes_.capacity());
 }
 
 bool RankRoutes::groups_share_alike(Dimension dimension, int pipeline) {
-  LinkUses uses(grid_.degrees().data);
+  LinkUses uses(routes_.names().size());
+  std::vector<int> taken;
   for (int d = 0; d < grid_.degrees().data; ++d) {
     for (const std::vector<int>& group : grid_.groups(dimension, pipeline, d)) {
       for (std::size_t i = 0; group.size() > 1 && i < group.size(); ++i) {
+        taken.clear();
         try {
-          uses.add(d, 0, routes_.between(group[i], group[(i + 1) % group.size()]));
+          routes_.append_resources(group[i], group[(i + 1) % group.size()], taken);
         } catch (const UsageError&) {
           continue;  // no route: what needs one refuses
         }
+        uses.add(taken, 0, 1);
       }
     }
+    uses.end_replica();
   }
   return uses.alike(routes_.capacity());
 }
 
-std::vector<int> RankRoutes::first_uses(const std::vector<PipelineRank>& ranks) {
-  std::vector<int> used;
+RouteUses RankRoutes::first_uses(const std::vector<PipelineRank>& ranks) {
+  RouteUses uses;
+  std::vector<int>& used = uses.first;
   std::vector<bool> is_used(routes_.names().size());
   std::vector<std::vector<int>> members_of;
   for (const PipelineRank& rank : ranks) members_of.push_back(members(rank));
@@ -272,7 +335,7 @@ std::vector<int> RankRoutes::first_uses(const std::vector<PipelineRank>& ranks) 
           routes_.append_resources(pairs.senders[i], pairs.receivers[i], anew, passed_now);
         }
       }
-      // As merged() sorts them.
+      // As Merge sorts them.
       std::sort(passed_now.begin(), passed_now.end());
       for (const int resource : passed_now) {
         if (is_used[as_size(resource)]) continue;
@@ -281,25 +344,60 @@ std::vector<int> RankRoutes::first_uses(const std::vector<PipelineRank>& ranks) 
       }
     }
   }
-  return used;
+  return uses;
 }
 
-Route RankRoutes::merged(const std::vector<const Route*>& routes, double each) const {
-  Route all;
-  std::map<int, double> load;
-  for (const Route* const route : routes) {
-    all.latency = std::max(all.latency, route->latency);
-    all.tier = std::max(all.tier, route->tier);
-    for (std::size_t i = 0; i < route->resources.size(); ++i) {
-      load[route->resources[i]] += each * (route->load.empty() ? 1 : route->load[i]);
+RouteUses RankRoutes::uses_with_loads(const std::vector<PipelineRank>& ranks) {
+  RouteUses uses;
+  uses.loads.resize(routes_.names().size());
+  std::vector<std::vector<int>> members_of;
+  for (const PipelineRank& rank : ranks) members_of.push_back(members(rank));
+  std::uint64_t route = 0;
+  std::vector<int> passed;
+  for (std::size_t from = 0; from < ranks.size(); ++from) {
+    for (std::size_t to = 0; to < ranks.size(); ++to) {
+      if (to == from || ranks[to].data != ranks[from].data) continue;
+      passed.clear();
+      for (std::size_t i = 0; i < members_of[from].size(); ++i) {
+        routes_.append_resources(members_of[from][i], members_of[to][i], passed);
+      }
+      const std::uint64_t load = mixed(++route);
+      std::vector<int> now;
+      for (const int resource : passed) {
+        std::uint64_t& known = nth(uses.loads, resource);
+        if (known == 0) now.push_back(resource);
+        known += load;
+      }
+      std::sort(now.begin(), now.end());  // as Merge sorts them
+      uses.first.insert(uses.first.end(), now.begin(), now.end());
     }
   }
-  for (const auto& [resource, bytes] : load) {
-    all.resources.push_back(resource);
-    all.load.push_back(bytes);
+  for (const PipelineRank& rank : ranks) {
+    for (const Route& host : to_host(rank)) {
+      const std::uint64_t load = mixed(++route);
+      for (std::size_t i = 0; i < host.resources.size(); ++i) {
+        nth(uses.loads, host.resources[i]) +=
+            mixed(load + std::bit_cast<std::uint64_t>(host.load[i]));
+      }
+    }
   }
-  all.bandwidth = alone_on(all, routes_.capacity());
-  return all;
+  return uses;
+}
+
+void ResourceNumbers::renumber(Route& route) {
+  for (int& resource : route.resources) resource = number(resource);
+  if (kind_.empty()) return;
+  std::vector<bool> taken(used_.size());
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < route.resources.size(); ++i) {
+    const int resource = route.resources[i];
+    if (taken[as_size(resource)]) continue;
+    taken[as_size(resource)] = true;
+    if (!route.load.empty()) route.load[kept] = route.load[i];
+    route.resources[kept++] = resource;
+  }
+  route.resources.resize(kept);
+  if (!route.load.empty()) route.load.resize(kept);
 }
 
 }  // namespace stageline

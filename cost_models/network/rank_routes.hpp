@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "cost_models/network/rank_grid.hpp"
@@ -24,24 +26,38 @@ struct PipelineRank {
 class ResourceNumbers {
  public:
   explicit ResourceNumbers(std::size_t resources = 0) : number_(resources, -1) {}
+  /// By resource the first one of its kind: those of one kind have one number.
+  explicit ResourceNumbers(std::vector<int> first_of_kind)
+      : number_(first_of_kind.size(), -1), kind_(std::move(first_of_kind)) {}
 
+  int kind(int resource) const { return kind_.empty() ? resource : nth(kind_, resource); }
   int number(int resource) {
-    int& known = nth(number_, resource);
+    int& known = nth(number_, kind(resource));
     if (known < 0) {
       known = static_cast<int>(used_.size());
       used_.push_back(resource);
     }
     return known;
   }
-  void renumber(Route& route) {
-    for (int& resource : route.resources) resource = number(resource);
-  }
+  /// -1: none of its kind is used yet.
+  int find(int resource) const { return nth(number_, kind(resource)); }
+  /// Keeps the first resource of each kind, whose load is that of the others.
+  void renumber(Route& route);
   /// By number.
   const std::vector<int>& used() const { return used_; }
 
  private:
-  std::vector<int> number_;  // by resource; -1: not used yet
+  std::vector<int> number_;  // by kind; -1: not used yet
   std::vector<int> used_;
+  std::vector<int> kind_;  // by resource; empty: each is of its own
+};
+
+/// What routes between ranks take.
+struct RouteUses {
+  std::vector<int> first;  // resources, each once, in the order of their first use
+  /// By resource: equal where all these routes, and those to hosts, load both alike. Empty if that
+  /// was not asked for.
+  std::vector<std::uint64_t> loads;
 };
 
 /// The devices of a run, and the routes between their ranks. The devices of a rank send together,
@@ -77,10 +93,11 @@ class RankRoutes {
   /// Devices that no link joins share nothing.
   bool groups_share_alike(Dimension dimension, int pipeline);
 
-  /// The resources of all routes between ranks of one replica, as between() gives them row by row,
-  /// each once and in the order of its first use. Throws as Routes::between(). O(ranks × devices)
-  /// and, of a cluster's links, O(devices × links).
-  std::vector<int> first_uses(const std::vector<PipelineRank>& ranks);
+  /// The resources of all routes between ranks of one replica, as between() gives them row by row.
+  /// Throws as Routes::between(). O(ranks × devices) and, of a cluster's links, O(devices × links).
+  RouteUses first_uses(const std::vector<PipelineRank>& ranks);
+  /// The same, with `loads`. Every rank has as many devices.
+  RouteUses uses_with_loads(const std::vector<PipelineRank>& ranks);
 
  private:
   // Devices that send to each other, and the bytes on their way for one that a rank sends or, of an
@@ -92,7 +109,6 @@ class RankRoutes {
   };
   Counterparts counterparts(const PipelineRank& from, const PipelineRank& to) const;
   std::vector<int> members(const PipelineRank& rank) const;
-  Route merged(const std::vector<const Route*>& routes, double each = 1) const;
 
   Cluster cluster_;
   RankGrid grid_;

@@ -230,15 +230,18 @@ void RankedCluster::make_network() {
     network_.to_host[rank] = std::move(host[0]);
     network_.from_host[rank] = std::move(host[1]);
   }
-  numbers_ = ResourceNumbers(routes_.names().size());
-  for (const int resource : shared_->first_uses(ranks)) numbers_.number(resource);
+  folds_ = copies() > 1 && grid_.degrees().encoder.pipeline == 0;
+  const RouteUses uses = folds_ ? shared_->uses_with_loads(ranks) : shared_->first_uses(ranks);
+  numbers_ = folds_ ? ResourceNumbers(first_alike(uses, routes_.capacity()))
+                    : ResourceNumbers(routes_.names().size());
+  for (const int resource : uses.first) numbers_.number(resource);
   for (std::vector<Route>* const routes : {&network_.to_host, &network_.from_host}) {
     for (Route& route : *routes) numbers_.renumber(route);
   }
   // Networks may outlive this object.
-  const auto found = [&](bool scattered) {
+  const auto found = [&, numbers = std::make_shared<ResourceNumbers>(numbers_)](bool scattered) {
     return std::make_shared<FoundRoutes>(
-        [shared = shared_, ranks, numbers = numbers_, scattered](int from, int to) mutable {
+        [shared = shared_, ranks, numbers, scattered](int from, int to) {
           const PipelineRank here = nth(ranks, from);
           const PipelineRank there = nth(ranks, to);
           if (from == to || here.data != there.data) return Route{};
@@ -247,7 +250,7 @@ void RankedCluster::make_network() {
           const int senders =
               shared->grid().degrees().tensor_at(std::min(here.pipeline, there.pipeline));
           if (scattered && senders > 1) divide(route, senders);
-          numbers.renumber(route);
+          numbers->renumber(route);
           return route;
         });
   };

@@ -1,6 +1,7 @@
 // A cluster as the pipeline ranks of a run: each rank is the devices that do its work together.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/gathers.hpp"
+#include "cost_models/network/alike_links.hpp"
 #include "cost_models/network/collectives.hpp"
 #include "cost_models/network/rank_grid.hpp"
 #include "cost_models/network/rank_routes.hpp"
@@ -130,6 +132,7 @@ class RankedCluster {
   std::vector<Way> ways_to_host(const PipelineRank& rank);
   void make_ranks();
   void make_network();
+  void fold(Costs& costs, bool scattered);
   bool scatters_messages(const Model& model) const;
   CollectiveCosts planned(const Collective& collective);
   const Blocking& blocking(const LayerCollective& collective, const PipelineRank& rank);
@@ -175,7 +178,9 @@ class RankedCluster {
   // Between ranks; its resources, of which numbers_ has the names, are those that its routes take.
   Network network_;
   ResourceNumbers numbers_;
-  std::shared_ptr<FoundRoutes> scattered_;  // its routes where messages are scattered
+  bool folds_ = false;  // numbers_ and network_ have one resource for all that are alike
+  std::map<std::uint64_t, FoldedNetwork> folded_;  // by pattern_of() the reductions
+  std::shared_ptr<FoundRoutes> scattered_;         // its routes where messages are scattered
   std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, TokenRouting, GroupUse, int, int>,
            Blocking>
       blocking_;

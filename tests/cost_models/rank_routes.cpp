@@ -9,11 +9,13 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "cost_models/network/ranked_cluster.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/model.hpp"
+#include "tests/cost_models/collective_clusters.hpp"
 #include "tests/schedules/random_cluster.hpp"
 #include "tests/text.hpp"
 
@@ -99,10 +101,12 @@ Table table_of(const Cluster& cluster, const RankGrid& grid, int replicas, int s
   return table;
 }
 
-Network network_between(RankedCluster& ranked, bool divided) {
+// Gradients of so many bytes a stage are reduced.
+Costs costs_between(RankedCluster& ranked, bool divided, Bytes gradients = {}) {
   const Degrees& degrees = ranked.grid().degrees();
   Model model;
   model.layers.resize(as_size(degrees.pipeline));
+  for (Layer& layer : model.layers) layer.weights = layer.gradients = gradients;
   model.sharding = {degrees.tensor, degrees.context, 1, divided};
   Partition partition;
   partition.stages = degrees.pipeline;
@@ -116,7 +120,67 @@ Network network_between(RankedCluster& ranked, bool divided) {
   }
   Costs costs;
   costs.stage.resize(as_size(degrees.pipeline));
-  return ranked.priced(costs, model, partition, placement).network;
+  return ranked.priced(costs, model, partition, placement);
+}
+
+Network network_between(RankedCluster& ranked, bool divided) {
+  return costs_between(ranked, divided).network;
+}
+
+// The entries of a route for the resources of so many names, by name.
+std::map<std::string, double> named_loads(const Route& route,
+                                          const std::vector<std::string>& resources,
+                                          const std::vector<std::string>& kept) {
+  std::map<std::string, double> loads;
+  for (std::size_t i = 0; i < route.resources.size(); ++i) {
+    const std::string& name = nth(resources, route.resources[i]);
+    if (std::count(kept.begin(), kept.end(), name) == 0) continue;
+    loads[name] = route.load.empty() ? 1 : route.load[i];
+  }
+  return loads;
+}
+
+// What all routes of a table ask of one resource.
+std::vector<double> asked_of(const Table& table, int resource) {
+  std::vector<double> loads;
+  for (const auto* const routes : {&table.routes, &table.to_host, &table.from_host}) {
+    for (const Route& route : *routes) {
+      double& load = loads.emplace_back(0);
+      for (std::size_t i = 0; i < route.resources.size(); ++i) {
+        if (route.resources[i] == resource) load = route.load[i];
+      }
+    }
+  }
+  return loads;
+}
+
+// One resource stands for others where every route asks the same of both.
+void check_folded(const Network& network, const Table& table) {
+  const auto same = [&](const Route& folded, const Route& whole) {
+    CHECK(folded.bandwidth == whole.bandwidth);
+    CHECK(folded.latency == whole.latency);
+    CHECK(folded.tier == whole.tier);
+    CHECK(named_loads(folded, network.resources, network.resources) ==
+          named_loads(whole, table.resources, network.resources));
+  };
+  for (int from = 0; from < network.devices; ++from) {
+    for (int to = 0; to < network.devices; ++to) {
+      same(network.between(from, to), nth(table.routes, from * network.devices + to));
+    }
+    same(nth(network.to_host, from), nth(table.to_host, from));
+    same(nth(network.from_host, from), nth(table.from_host, from));
+  }
+  const auto at = [&](const std::string& name) {
+    return static_cast<int>(std::find(table.resources.begin(), table.resources.end(), name) -
+                            table.resources.begin());
+  };
+  for (int resource = 0; resource < static_cast<int>(table.resources.size()); ++resource) {
+    CHECK(std::any_of(network.resources.begin(), network.resources.end(),
+                      [&](const std::string& name) {
+                        return at(name) < static_cast<int>(table.resources.size()) &&
+                               asked_of(table, at(name)) == asked_of(table, resource);
+                      }));
+  }
 }
 
 TEST_CASE(
@@ -124,6 +188,7 @@ TEST_CASE(
   std::mt19937 random(61);
   const auto up_to = [&](int most) { return 1 + static_cast<int>(random() % as_size(most)); };
   int compared = 0;
+  int folded = 0;
   int refused = 0;
   for (int round = 0; round < 600; ++round) {
     Degrees degrees;
@@ -155,6 +220,11 @@ TEST_CASE(
       if (!no_collective.empty()) continue;  // data-parallel ranks that no link joins
       const Table table = table_of(cluster, grid, replicas, divided ? 1 : degrees.tensor);
       ++compared;
+      if (ranked->copies() > 1) {
+        check_folded(network, table);
+        ++folded;
+        continue;
+      }
       CHECK(network.to_host == table.to_host);
       CHECK(network.from_host == table.from_host);
       const int ranks = replicas * degrees.pipeline;
@@ -169,6 +239,7 @@ TEST_CASE(
     }
   }
   CHECK(compared > 200);
+  CHECK(folded > 5);
   CHECK(refused > 20);
 }
 
@@ -182,7 +253,7 @@ TEST_CASE("the network of ranks outlives them, and has as many resources as its 
   ranked.reset();
   CHECK(network.between(0, 2).latency == Time{5});
   CHECK(network.between(1, 1).is_free());
-  CHECK(network.resources.size() == 12);
+  CHECK(network.resources.size() == 6);  // of one replica, which stands for both
 }
 
 // Machines of eight devices, two to a NIC.
@@ -210,6 +281,39 @@ Degrees degrees_of(int data, int pipeline) {
   degrees.data = data;
   degrees.pipeline = pipeline;
   return degrees;
+}
+
+TEST_CASE("what is stored of alike replicas does not grow with their number") {
+  const auto entries_with = [](int replicas, const std::string& algorithm) {
+    Degrees degrees;
+    degrees.tensor = 4;  // two replicas a machine, whose NICs carry unlike parts of a ring
+    degrees.data = replicas;
+    degrees.pipeline = 4;
+    RankedCluster ranked(test::cluster_of({2 * replicas, 8}), degrees, algorithm, "none");
+    REQUIRE(ranked.replicas() == 1);
+    const Costs costs = costs_between(ranked, true, Bytes{1 << 30});
+    std::size_t entries = costs.network.resources.size() + costs.network.capacity.size();
+    for (int from = 0; from < 4; ++from) {
+      for (int to = 0; to < 4; ++to) {
+        entries += costs.network.between(from, to).resources.size();
+      }
+    }
+    for (const StageCosts& stage : costs.stage) {
+      REQUIRE(stage.reduction);
+      CHECK(!stage.reduction->route.resources.empty());
+      entries += stage.reduction->route.resources.size();
+    }
+    return entries;
+  };
+  for (const std::string algorithm : {"best", "ring", "hierarchical"}) {
+    CAPTURE(algorithm);
+    const std::size_t few = entries_with(4, algorithm);
+    CHECK(entries_with(16, algorithm) == few);
+    CHECK(entries_with(256, algorithm) == few);
+    CHECK(few < 200);
+  }
+  // A tree's ranks carry unlike loads.
+  CHECK(entries_with(256, "tree") < 2 * entries_with(16, "tree"));
 }
 
 TEST_CASE("replicas that share NICs with more or fewer others are all simulated") {
