@@ -10,9 +10,11 @@
 #include <boost/property_map/function_property_map.hpp>
 #include <functional>
 #include <random>
+#include <vector>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
+#include "sim/cluster.hpp"
 #include "tests/schedules/random_cluster.hpp"
 #include "tests/text.hpp"
 
@@ -207,6 +209,37 @@ TEST_CASE("what training may fill of a memory is all but the reserve") {
   CHECK(usable_memory(device) == Bytes{7});
   device.reserve = Bytes{11};
   CHECK(usable_memory(device) == Bytes{0});
+}
+
+TEST_CASE("routes of a large cluster are the same when they are found again") {
+  const int devices = 200;  // 39,800 routes, more than are kept
+  const Cluster cluster =
+      uniform_cluster(devices, LinkSpec{{10'000'000'000}, Time{5}}, std::nullopt);
+  Routes searched(cluster);
+  Routes large(cluster, 0);
+  int same = 0;
+  for (int round = 0; round < 2; ++round) {
+    for (int from = 0; from < devices; ++from) {
+      for (int to = 0; to < devices; ++to) {
+        if (searched.between(from, to) == large.between(from, to)) ++same;
+      }
+    }
+  }
+  CHECK(same == 2 * devices * devices);
+}
+
+TEST_CASE("whole routes are what between() says of them, from the end to the beginning") {
+  const Cluster cluster = uniform_cluster(4, LinkSpec{{10'000'000'000}, Time{5}}, std::nullopt);
+  for (const std::size_t most_searched : {std::size_t{0}, std::size_t{4096}}) {
+    Routes routes(cluster, most_searched);
+    std::vector<int> whole;
+    for (int again = 0; again < 2; ++again) {
+      whole.clear();
+      routes.append_resources(0, 3, whole);
+    }
+    std::reverse(whole.begin(), whole.end());
+    CHECK(whole == routes.between(0, 3).resources);
+  }
 }
 
 }  // namespace
