@@ -39,8 +39,9 @@ void gather(Program& program) {
   }
 }
 
-// Of ops that start at the same time: what the backwards before send and receive, then reductions
-// and updates, which nothing under way waits for, then the new weights, then what takes time.
+// The order of ops that start at the same time: what the backwards before send and receive, then
+// reductions and updates, which nothing under way waits for, then the new weights, then what takes
+// time.
 int turn(const Op& op, Time duration) {
   if (duration > Time{}) return 4;
   if (op.kind == OpKind::send_weights || op.kind == OpKind::receive_weights) return 3;
