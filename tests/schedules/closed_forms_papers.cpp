@@ -151,6 +151,23 @@ TEST_CASE("stale weights: the pace is that of the busiest accelerator") {
   }
 }
 
+// With one copy of the weights an update waits for the last forward that reads the old ones, also
+// where it waits for a reduction, which takes no time here.
+TEST_CASE("stale weights: replicas over free links are as fast, and as late, as one") {
+  Costs costs = uniform_costs(2, 3, Time{17}, Time{6}, Time{7});
+  costs.stage[0].update = Time{26};
+  const auto pace = [&](int replicas) {
+    const ScheduleSpec spec = test::spec("stale_weights:clock=free");
+    Program program = spec.scheduler->schedule(test::problem_for(spec, 3, costs, 64));
+    program.settings.data_ranks = replicas;
+    const Ran ran = test::run_program(std::move(program), costs);
+    CHECK(versions_of(ran.program, ran.timeline)[0].staleness_max == 2);
+    return pace_of(ran);
+  };
+  CHECK(pace(1) == Pace{17 + 26, 1});
+  CHECK(pace(2) == pace(1));
+}
+
 TEST_CASE("LayerPipe: L equal layers on L processors have the period 3 - 1/L") {
   for (int l = 2; l <= 8; ++l) {
     const Time each{static_cast<std::int64_t>(l) * 840};

@@ -197,13 +197,8 @@ class Table {
           all.push_back(op(OpKind::reduce_grad, s, m, one.part));
         } else {
           add_weight_gradients(s, m, all);
-          const int delay = delay_of(s);
-          const std::int64_t reader = std::int64_t{m} + delay;
-          if (delay >= 0 && program_.settings.weights == WeightRule::latest &&
-              reader < std::int64_t{program_.total_microbatches()}) {
-            all.push_back(op(OpKind::forward, s, static_cast<std::uint32_t>(reader)));
-          }
         }
+        add_last_reader(s, m, all);
         break;
       case OpKind::reduce_grad:
         add_weight_gradients(s, m, all);
@@ -268,6 +263,16 @@ class Table {
     }
     all.push_back(op(OpKind::forward, s, m));
     if (!roles.apart && has(copied)) all.push_back(copied);
+  }
+
+  // The forward that still reads the weights that update m changes, where there is one copy.
+  void add_last_reader(int s, std::uint32_t m, std::vector<Op>& all) const {
+    const int delay = delay_of(s);
+    const std::int64_t reader = std::int64_t{m} + delay;
+    if (delay >= 0 && program_.settings.weights == WeightRule::latest &&
+        reader < std::int64_t{program_.total_microbatches()}) {
+      all.push_back(op(OpKind::forward, s, static_cast<std::uint32_t>(reader)));
+    }
   }
 
   // The update that makes the weights which F of m reads, or its arrival on the device.
