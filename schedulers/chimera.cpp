@@ -95,6 +95,17 @@ void check_pipelines(int devices, const Knobs& knobs) {
       knobs.at("concat"), pipelines));
 }
 
+// Then a step begins with the first pipeline, or with the first after half of them, and the next
+// but one is alike.
+void check_turns(int microbatches, int pipelines) {
+  const int half = pipelines / 2;
+  if (microbatches % half == 0) return;
+  const int next = microbatches + half - microbatches % half;
+  throw UsageError(fmt::format(
+      "chimera: {} micro-batch{} a step among {} pipelines: take a multiple of {}, such as {}",
+      microbatches, microbatches == 1 ? "" : "es", pipelines, half, next));
+}
+
 // Pipeline 2i goes down the devices from i·p/f on, 2i + 1 up again from where that one ends.
 Placement place_pipelines(int devices, int pipelines) {
   Placement placement = straight_placement(devices);
@@ -168,6 +179,7 @@ Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "chimera", WeightRule::flush);
   const bool doubled = problem.knobs.at("concat") == "doubling";
   const int pipelines = pipelines_of(problem.knobs);
+  check_turns(program.microbatches, pipelines);
   std::vector<Orders> orders(as_size(pipelines));  // by the pipeline that begins a step
   for (int step = 0; step < program.steps; ++step) {
     const auto first = static_cast<int>(std::int64_t{step} * program.microbatches % pipelines);

@@ -82,11 +82,10 @@ Placement paired_placement(int devices) {
 
 void move_stashes(Program& program) {
   for (int r = 0; r < program.stages(); ++r) {
-    if (nth(program.placement.stage, r).stash_homes.empty()) continue;
+    std::vector<int>& homes = nth(program.placement.stage, r).stash_homes;
+    if (homes.empty()) continue;
     std::vector<Op>& list = nth(program.ops, r);
     const MovedStashes moved(list, program.stages(), program.microbatches);
-    if (!moved.any()) continue;
-    program.settings.copies = Copies::issued;
     std::vector<Op> with_copies;
     for (std::size_t i = 0; i < list.size(); ++i) {
       std::optional<std::uint32_t> back;  // is read by the op behind this one
@@ -105,6 +104,11 @@ void move_stashes(Program& program) {
         with_copies.push_back(op_of(OpKind::prefetch, r, *back));
       }
     }
+    if (with_copies.size() == list.size()) {
+      homes.clear();  // none moves
+      continue;
+    }
+    program.settings.copies = Copies::issued;
     list = std::move(with_copies);
   }
 }

@@ -53,6 +53,12 @@ class Traces {
                       "and the reader's own network decides",
                       name(program_.settings.messages)));
     }
+    for (const StagePlace& place : program_.placement.stage) {
+      if (place.stash_homes.empty()) continue;
+      throw UsageError(
+          "Chakra cannot express copies of stashes to another device (\"stash=\"): its loads and "
+          "stores are between a device and a memory");
+    }
     if (!costs_.bytes_known) {
       throw UsageError(
           "Chakra messages need sizes, but the trace gives no bytes; "
