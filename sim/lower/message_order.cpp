@@ -39,11 +39,12 @@ void gather(Program& program) {
   }
 }
 
-// The order of ops that start at the same time: what the backwards before send and receive, then
-// reductions and updates, which nothing under way waits for, then the new weights, then what takes
-// time.
-int turn(const Op& op, Time duration) {
+// The order of ops that start at the same time: what the backwards before send and receive, then,
+// where updates end a step, reductions and updates, which nothing under way waits for, then the new
+// weights, then what takes time.
+int turn(const Op& op, Time duration, bool updates_end_a_step) {
   if (duration > Time{}) return 4;
+  if (!updates_end_a_step) return 0;
   if (op.kind == OpKind::send_weights || op.kind == OpKind::receive_weights) return 3;
   if (op.kind == OpKind::update) return 2;
   return op.kind == OpKind::reduce_grad ? 1 : 0;
@@ -62,9 +63,10 @@ class Clockwork {
     Costs costs = unit_costs(program);
     const TaskGraph graph = compile(program, costs);
     const TaskTimes times = sweep(graph);
+    const bool by_step = updates_by_step(program.settings.weights);
     for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
       moment_[plain(graph.op[task])] = {start_of(graph, times, task),
-                                        turn(graph.op[task], graph.duration[task]), task};
+                                        turn(graph.op[task], graph.duration[task], by_step), task};
     }
   }
 
@@ -108,14 +110,14 @@ void order_neighbours(Program& program, const Clockwork& clock) {
 }
 
 // By op of a list, the moment before which messages go ahead of it: no later than that of any
-// compute op behind it. A copy lets all pass.
+// compute op behind it. A copy lets all pass, and so does a reduction within a step.
 std::vector<std::optional<Clockwork::Moment>> turns_of(const std::vector<Op>& list,
-                                                       const Clockwork& clock) {
+                                                       const Clockwork& clock, bool by_step) {
   std::vector<std::optional<Clockwork::Moment>> turns(list.size());
   std::optional<Clockwork::Moment> next;  // of compute
   for (std::size_t i = list.size(); i-- > 0;) {
     const bool computes = lane_of(list[i].kind) == LaneKind::compute;
-    if (!computes && list[i].kind != OpKind::reduce_grad) continue;
+    if (!computes && (list[i].kind != OpKind::reduce_grad || !by_step)) continue;
     turns[i] = clock.known(list[i]);
     if (turns[i] && next) turns[i] = std::min(*turns[i], *next);
     if (computes && turns[i]) next = turns[i];
@@ -131,7 +133,8 @@ void order_all(Program& program, const Clockwork& clock) {
     std::erase_if(list, is_message);
     std::stable_sort(messages.begin(), messages.end(),
                      [&](Op a, Op b) { return clock.of(a) < clock.of(b); });
-    const std::vector<std::optional<Clockwork::Moment>> turns = turns_of(list, clock);
+    const std::vector<std::optional<Clockwork::Moment>> turns =
+        turns_of(list, clock, updates_by_step(program.settings.weights));
     std::size_t next = 0;
     std::size_t unit = 0;
     list = rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {

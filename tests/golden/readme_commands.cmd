@@ -2,6 +2,7 @@
 readme=$PWD/../../tools/guide/commands.md
 cp small.graph.txt "$OUT"
 cp ../evidence/small.evidence.json "$OUT/evidence.json"
+cp ../traces/kineto/rank0.json.gz ../traces/kineto/rank1.json.gz "$OUT"
 cd "$OUT"
 awk '/^## /     { ours = /What you can ask/ }
      ours && /^```/ { inside = !inside; next }

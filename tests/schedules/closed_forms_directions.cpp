@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "tests/schedules/synchronous.hpp"
 
@@ -122,13 +123,17 @@ TEST_CASE("Chimera with 2f pipelines is idle for (p/f-2)·max(F, B), and holds w
   });
 }
 
-TEST_CASE("Chimera's pipelines take micro-batches in turn, in steps of any number") {
-  for (const int m : {1, 3, 6, 7, 8, 13, 20}) {
+TEST_CASE("Chimera's pipelines take micro-batches in turn, in steps of multiples of f") {
+  for (const int m : {2, 6, 8, 14, 20}) {
     CAPTURE(m);
     const Size size{8, m, Time{3}, Time{4}, Time{5}, Time{}};
     const Ran three = run("chimera:pipelines=4", size, 3);
     CHECK(makespan(three.times) == 3 * makespan_of("chimera:pipelines=4", size));
   }
+  CHECK_THROWS_WITH_AS(
+      run("chimera:pipelines=4", Size{8, 7, Time{3}, Time{4}, Time{5}, Time{}}),
+      "chimera: 7 micro-batches a step among 4 pipelines: take a multiple of 2, such as 8",
+      UsageError);
 }
 
 // ---- Hanayo -------------------------------------------------------------------------------------
