@@ -118,7 +118,7 @@ SETTINGS = {
     "--pair-overlap": ("0.5", PLAIN + ["--schedule", "dualpipe"]),
     "--microbatches": ("4", PLAIN),
     "--lengths": ("lognormal(100,1)", PLAIN),
-    "--lengths-order": ("descending", PLAIN + ["--lengths", "lognormal(100,1)"]),
+    "--lengths-order": ("descending", PLAIN + ["--lengths", "9,7,5,4,3,8,6,2"]),
     "--microbatch-size": ("2", GPT),
     "--calibration": (CALIBRATION, GPT),
     "--software": ("megatron-2021", GPT),
@@ -208,6 +208,7 @@ COMMANDS = {
         "--top": ("1", []), "--columns": ("step", []), "--full": (None, [])}),
     "plan": (["--devices", "4", "--samples", "8", "--schedule", "1f1b,gpipe"], {
         **OUTPUT, **PAGE, **PICTURES,
+        "--lengths-order": ("descending", ["--lengths", "9,7,5,4,3,8,6,2"]),
         "--samples": ("4", []), "--tokens-per-step": ("2048", GPT),
         "--fix": ("pp=2", []), "--asynchronous": (None, []), "--objective": ("memory", BYTES),
         "--within": ("1000%", BYTES), "--slower-by": ("any", BYTES), "--budget": ("1us", []),
@@ -351,7 +352,7 @@ KNOBS = {
     ("cyclic", "chunks"): "placement=looped,chunks=3",
     ("list", "limit"): "limit=1", ("zb_auto", "limit"): "limit=2p", ("cyclic", "limit"): "limit=2",
     ("interleaved_1f1b", "group"): "group=8", ("interleaved_zb", "group"): "group=2",
-    ("hanayo", "waves"): "waves=2",
+    ("hanayo", "waves"): "waves=2", ("chimera", "pipelines"): "pipelines=4",
     ("pipedream", "replicas"): "replicas=3-1", ("pipefb", "nodes"): "nodes=2-2",
     ("seq1f1b", "slices"): "slices=balanced", ("svpp", "slices"): "slices=balanced",
 }

@@ -231,6 +231,10 @@ bool has_memory(const ClusterChoice& cluster) {
 // What is asked of ranks, links or memory that there are none of. What is asked of ops is in
 // tools/study/figures/notes.cpp.
 void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
+  const auto no_effect = [&](const char* flag, const char* needs) {
+    setting.notes.push_back(fmt::format("{} has no effect without {}", flag, needs));
+  };
+  if (request.lengths_order && request.lengths.empty()) no_effect("--lengths-order", "--lengths");
   if (request.degrees_are_searched) return;
   const SettingRequest usual;
   const Degrees& degrees = request.degrees;
@@ -257,7 +261,6 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
       {degrees.zero_every.has_value(), "--zero-every", degrees.zero >= Zero::gradients,
        "--zero 2 or 3"},
       {request.all_pipelines, "--all-pipelines", replicated, "--dp"},
-      {request.lengths_order.has_value(), "--lengths-order", !request.lengths.empty(), "--lengths"},
       {request.sequence_parallel, "--sequence-parallel",
        std::max(degrees.tensor_at(0), degrees.tensor) > 1, "--tp"},
       {request.offloading.ahead != usual.offloading.ahead, "--prefetch",
@@ -271,8 +274,7 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
        "--memory, or a cluster that states it"},
   };
   for (const auto& one : each) {
-    if (!one.asked || one.has_effect) continue;
-    setting.notes.push_back(fmt::format("{} has no effect without {}", one.flag, one.needs));
+    if (one.asked && !one.has_effect) no_effect(one.flag, one.needs);
   }
 }
 
