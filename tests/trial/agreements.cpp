@@ -128,9 +128,11 @@ bool request_is_command(Asker& asker, const Question& question, Questions& /*dra
 bool nothing_is_nothing(Asker& asker, const Question& question, Questions& draw) {
   std::vector<Setting> nothings{{"--messages", "async"},
                                 {"--device-order", "given"},
-                                {"--offload", "none"},
                                 {"--placement", "segment"},
                                 {"--partition", "balanced"}};
+  // PipeFB may offload by itself.
+  if (!question.value("--schedule").starts_with("pipefb"))
+    nothings.push_back({"--offload", "none"});
   // Devices of several bundled machines have other names.
   if (question.value("--cluster").ends_with(".json")) nothings.push_back({"--slow", "gpu0:1"});
   if (question.value("--schedule").find("recompute") == std::string::npos) {

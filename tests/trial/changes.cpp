@@ -83,6 +83,8 @@ bool slower_links_are_no_gain(Asker& asker, const Question& question, Questions&
 
 bool slower_devices_are_no_gain(Asker& asker, const Question& question, Questions& draw) {
   if (question.has("--slow") || question.searches()) return false;
+  // Replicas that send at once share links the whole time; one that is late does not.
+  if (question.has("--dp") && question.value("--sharing") != "fifo") return false;
   const auto cut = on_this_cut(asker, question);
   if (!cut) return false;
   const Question other =
