@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 
 #include "cost_models/network/alike_links.hpp"
 #include "cost_models/network/collectives.hpp"
+#include "sim/base/bits.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 
@@ -75,7 +75,7 @@ class LinkUses {
   // Bytes on each of the links, on a hop of the replica.
   void add(const std::vector<int>& resources, int hop, double load) {
     const std::uint64_t use =
-        mixed(mixed(static_cast<std::uint64_t>(hop)) + std::bit_cast<std::uint64_t>(load));
+        mixed(mixed(static_cast<std::uint64_t>(hop)) + same_bits<std::uint64_t>(load));
     for (const int resource : resources) {
       std::uint64_t& uses = nth(now_, resource);
       if (uses == 0) taken_.push_back(resource);
@@ -376,8 +376,7 @@ RouteUses RankRoutes::uses_with_loads(const std::vector<PipelineRank>& ranks) {
     for (const Route& host : to_host(rank)) {
       const std::uint64_t load = mixed(++route);
       for (std::size_t i = 0; i < host.resources.size(); ++i) {
-        nth(uses.loads, host.resources[i]) +=
-            mixed(load + std::bit_cast<std::uint64_t>(host.load[i]));
+        nth(uses.loads, host.resources[i]) += mixed(load + same_bits<std::uint64_t>(host.load[i]));
       }
     }
   }
