@@ -1,14 +1,8 @@
-// Stands in for traces/chakra/reader.cpp and writer.cpp in a build without protobuf.
+// Stands in for traces/chakra/reader.cpp in a build without protobuf.
 #include "sim/base/errors.hpp"
 #include "traces/programs.hpp"
 
 namespace stageline {
-
-ChakraTraces write_chakra(const Program&, const Costs&) {
-  throw UsageError(
-      "this build writes no Chakra traces because protobuf was not found when it was configured; "
-      "install libprotobuf-dev and protobuf-compiler and configure with -Dchakra=enabled");
-}
 
 ReadProgram read_chakra(const std::vector<NamedText>&) {
   throw UsageError(
