@@ -154,18 +154,15 @@ TEST_CASE("a round that waits for itself has no period") {
 
 // A circle of ops that take no time adds nothing to any period, and still never begins.
 TEST_CASE("ops that take no time come in an order that begins") {
-  for (const int forward : {0, 3}) {
-    for (const int input : {0, 3}) {
-      for (const int weight : {0, 3}) {
-        for (const Time message : {Time{}, Time{2}}) {
-          Costs costs = uniform_costs(4, 4, Time{forward}, Time{input}, Time{weight}, message);
-          // As of a network whose last layers are dearer.
-          costs.stage.back().forward += Time{forward};
-          CAPTURE(forward);
-          CAPTURE(input);
-          CAPTURE(weight);
-          CHECK_NOTHROW(test::run_schedule("cyclic", 4, costs, 16));
-        }
+  for (const int input : {0, 1000}) {
+    for (const int weight : {0, 1000}) {
+      for (const int last : {4000, 5000, 6000}) {
+        Costs costs = uniform_costs(4, 4, Time{5000}, Time{input}, Time{weight}, Time{1});
+        costs.stage.back().forward = Time{last};
+        CAPTURE(input);
+        CAPTURE(weight);
+        CAPTURE(last);
+        CHECK_NOTHROW(test::run_schedule("cyclic", 4, costs, 16));
       }
     }
   }

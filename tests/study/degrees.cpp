@@ -191,6 +191,23 @@ TEST_CASE("one pipeline for all, and all of them, give the same step") {
   CHECK(compared >= 18);
 }
 
+// Of four replicas on two machines one stands for all, but for the rings of stages held twice.
+TEST_CASE("a note tells where one replica stands for others whose rings differ") {
+  Cluster machines = ports(16);
+  machines.hosts.resize(2);
+  for (int d = 0; d < 16; ++d) nth(machines.devices, d).host = d / 8;
+  const auto is_said = [](const Case& asked) {
+    const std::vector<std::string> notes = stream_notes(asked, study(asked));
+    return std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+      return note.find("one replica stands for all, though") != std::string::npos;
+    });
+  };
+  CHECK(is_said(case_of("gems", machines, degrees_of(1, 4, 4))));
+  CHECK_FALSE(is_said(case_of("gems", machines, degrees_of(1, 4, 4), true)));
+  CHECK_FALSE(is_said(case_of("1f1b", machines, degrees_of(1, 4, 4))));
+  CHECK_FALSE(is_said(case_of("gems", ports(16), degrees_of(1, 4, 4))));
+}
+
 TEST_CASE("a slow device makes all replicas be simulated, and they wait for it") {
   Cluster cluster = unconnected(8);
   cluster.devices[5].rate = 0.5;  // of the second replica: its rank 2

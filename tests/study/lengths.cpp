@@ -284,6 +284,19 @@ PlanQuestion planned(const std::string& lengths, int samples) {
 
 }  // namespace
 
+TEST_CASE("an order of no lengths has no effect, and says so where degrees are searched, too") {
+  for (const bool searched : {false, true}) {
+    SettingRequest request;
+    request.trace = llama;
+    request.cluster.cluster = "h100x8";
+    request.lengths_order = LengthsOrder::snake;
+    request.degrees_are_searched = searched;
+    const std::vector<std::string> notes = read_setting(request).notes;
+    CHECK(std::count(notes.begin(), notes.end(),
+                     "--lengths-order has no effect without --lengths") == 1);
+  }
+}
+
 TEST_CASE("a plan of equal lengths is the plan without them") {
   const Plan plain = answer([&] {
                        PlanQuestion question = planned("", 6);

@@ -286,6 +286,9 @@ TEST_CASE("what was never measured is said, and so is what has no effect") {
   CHECK(said("cp=4,cp_exchange=p2p", "go around a ring"));
   CHECK_FALSE(said("cp=4,cp_exchange=p2p", "never held"));
   CHECK(said("cp_exchange=a2a", "cp_exchange=a2a has no effect without context parallelism"));
+  CHECK(said("cp_exchange=p2p,attention=plain", "cp_exchange=p2p has no effect"));
+  CHECK_THROWS_WITH_AS(small_model("cp=4,cp_exchange=p2p,attention=plain"),
+                       doctest::Contains("adds up attention part by part"), UsageError);
   CHECK(said("cp=4,cp_balance=none", "wait for the last one"));
   CHECK(said("cp=4,cp_balance=none,cp_exchange=a2a", "cp_balance=none has no effect"));
 }
