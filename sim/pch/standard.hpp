@@ -1,7 +1,8 @@
 // Precompiled for all rooms: to read these is a third of the time that a file takes to compile.
 // Files include what they use all the same. (No #pragma once: g++ warns of it in a file that it
 // compiles itself.)
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

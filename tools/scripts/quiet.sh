@@ -57,14 +57,22 @@ configure() {  # folder, Meson's options...
   echo "$stamp" >"$dir/stageline-options.txt"
 }
 
+# As many jobs as Ninja would start, but no more than the memory holds: a unit takes up to 1.3 GB.
+jobs() {
+  local most=$(($(nproc) + 2)) memory
+  memory=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo) / 1300000))
+  if [ "$memory" -lt 1 ]; then memory=1; fi
+  echo $((memory < most ? memory : most))
+}
+
 # Builds what is out of date. A terminal shows Ninja's own status line.
 compile() {  # folder, targets...
   local dir=$1 started=$SECONDS rc=0
   shift
   if [ -t 1 ] && [ -z "${CI:-}" ]; then
-    ninja -C "$dir" "$@" || rc=$?
+    ninja -j "$(jobs)" -C "$dir" "$@" || rc=$?
     ended "$rc" "$dir: building" "$started"
   else
-    quietly "$dir/build.log" "$dir: building" ninja --quiet -C "$dir" "$@"
+    quietly "$dir/build.log" "$dir: building" ninja -j "$(jobs)" --quiet -C "$dir" "$@"
   fi
 }

@@ -13,7 +13,7 @@ namespace stageline {
 namespace {
 
 constexpr std::size_t most_stacks = 8;  // devices with a panel
-constexpr double stack_height = 108;    // px
+constexpr double categories_height = 108;    // px
 constexpr double stack_gap = 14;        // px
 constexpr double column_width = 94;     // px, of the words about the peak
 
@@ -198,8 +198,8 @@ Fragment draw_stacks(const Drawing& drawing, const std::string& title, const Fra
   double panel_top = key.bottom + 6;
   for (const std::size_t device : devices) {
     result.text +=
-        stack(drawing, device, stacks, frame, {panel_top + stack_height, stack_height, upper});
-    panel_top += stack_height + stack_gap;
+        stack(drawing, device, stacks, frame, {panel_top + categories_height, categories_height, upper});
+    panel_top += categories_height + stack_gap;
   }
   result.bottom = panel_top - stack_gap;
   if (const std::size_t all = devices_with_curves(drawing).size(); all > devices.size()) {
