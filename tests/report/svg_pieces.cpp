@@ -39,7 +39,7 @@ TEST_CASE("long names lose their middle and are cut between characters") {
 
 TEST_CASE("text is broken at blanks and loses no word") {
   const std::string text = "a sentence of seven short words here";
-  const auto lines = wrapped(text, 80, 10);
+  const auto lines = text_lines(text, 80, 10);
   REQUIRE(lines.size() > 1);
   std::string joined;
   for (const std::string& line : lines) {
@@ -47,8 +47,8 @@ TEST_CASE("text is broken at blanks and loses no word") {
     joined += (joined.empty() ? "" : " ") + line;
   }
   CHECK(joined == text);
-  CHECK(wrapped("", 80, 10).empty());
-  CHECK(wrapped("unbreakableunbreakable", 10, 10).size() == 1);
+  CHECK(text_lines("", 80, 10).empty());
+  CHECK(text_lines("unbreakableunbreakable", 10, 10).size() == 1);
 }
 
 TEST_CASE("axes have steps of 1, 2 or 5 and the unit that suits") {

@@ -127,7 +127,7 @@ double text_width(std::string_view text, double size) {
   return size * width;
 }
 
-std::vector<std::string> wrapped(const std::string& text, double width, double size) {
+std::vector<std::string> text_lines(const std::string& text, double width, double size) {
   std::vector<std::string> lines;
   std::string line;
   std::size_t at = 0;

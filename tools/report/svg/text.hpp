@@ -30,7 +30,7 @@ std::string shortened(std::string_view text, std::size_t characters);
 double text_width(std::string_view text, double size);
 
 /// Lines of at most `width` px at that font size, broken at blanks.
-std::vector<std::string> wrapped(const std::string& text, double width, double size);
+std::vector<std::string> text_lines(const std::string& text, double width, double size);
 
 /// A 1-2-5 axis from 0: ticks at multiples of `step`, which are labelled in `unit`.
 struct Axis {

@@ -202,7 +202,7 @@ void add_idle(Events& events, const Drawing& drawing) {
 // The key that a send and its receive share: message type, wire, micro-batch or update.
 using Message = std::tuple<Cargo, int, std::uint32_t>;
 
-std::string_view words(Cargo cargo) {
+std::string_view cargo_words(Cargo cargo) {
   switch (cargo) {
     case Cargo::activation:
       return "activation";
@@ -245,7 +245,7 @@ void add_flows(Events& events, const Program& program, const Timeline& timeline,
     std::stable_sort(sends.begin(), sends.end(), earlier);
     std::stable_sort(receives.begin(), receives.end(), earlier);
     for (std::size_t i = 0; i < std::min(sends.size(), receives.size()); ++i) {
-      const std::string_view what = words(std::get<0>(message));
+      const std::string_view what = cargo_words(std::get<0>(message));
       // A receive posted before the send gets its arrow when the send starts: arrows point forward.
       const Time arrival = std::max(sends[i].start, receives[i].start);
       if (arrival > receives[i].end) continue;  // measured with clocks that disagree
