@@ -79,11 +79,11 @@ Fragment page_head(const std::string& title, const std::string& subtitle,
   Fragment result;
   double y = 14;
   for (const std::string& line :
-       wrapped(options.title.empty() ? own : options.title, available, 17)) {
+       text_lines(options.title.empty() ? own : options.title, available, 17)) {
     result.text += text_at(page_margin, y + 17, "t h", 17, line);
     y += 22;
   }
-  for (const std::string& line : wrapped(options.plain ? "" : subtitle, available, 12)) {
+  for (const std::string& line : text_lines(options.plain ? "" : subtitle, available, 12)) {
     result.text += text_at(page_margin, y + 13, "d", 12, line);
     y += 17;
   }
@@ -96,7 +96,7 @@ std::string chart_document(const std::string& title, const std::string& desc, st
                            const SvgOptions& options) {
   double y = bottom + 10;
   for (const std::string& note : options.plain ? std::vector<std::string>{} : footnotes) {
-    for (const std::string& line : wrapped(note, options.width - 2 * page_margin, 10)) {
+    for (const std::string& line : text_lines(note, options.width - 2 * page_margin, 10)) {
       body += text_at(page_margin, y + 10, "d", 10, line);
       y += 14;
     }

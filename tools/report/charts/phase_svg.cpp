@@ -274,7 +274,7 @@ Fragment legend(const PhaseChart& chart, double width, double top) {
     if (!over.empty()) {
       result.text += rectangle(over, page_margin, y, page_margin + 22, y + 12, "");
     }
-    for (const std::string& line : wrapped(text, width - 2 * page_margin - 30, 12)) {
+    for (const std::string& line : text_lines(text, width - 2 * page_margin - 30, 12)) {
       result.text += text_at(page_margin + 30, result.bottom + 11, "t", 12, line);
       result.bottom += 18;
     }

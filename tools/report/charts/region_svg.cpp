@@ -202,7 +202,8 @@ Fragment key(const Region& region, bool gaps, double width, double top) {
     result.text += rectangle("fill=\"url(#stageline-hatch-band)\"", page_margin, top,
                              page_margin + 22, top + 12) +
                    rectangle("class=\"band\"", page_margin, top, page_margin + 22, top + 12);
-    for (const std::string& line : wrapped(region.band->label, width - 2 * page_margin - 30, 12)) {
+    for (const std::string& line :
+         text_lines(region.band->label, width - 2 * page_margin - 30, 12)) {
       result.text += text_at(page_margin + 30, result.bottom + 11, "t", 12, line);
       result.bottom += 18;
     }

@@ -37,7 +37,8 @@ Fragment paragraph(std::string_view text, const TextBlock& block, std::string_vi
                    double top) {
   Fragment result;
   result.bottom = top;
-  for (const std::string& line : text_lines(std::string(text), block.right - block.left, block.size)) {
+  for (const std::string& line :
+       text_lines(std::string(text), block.right - block.left, block.size)) {
     result.text += text_at(block.left, result.bottom + block.size, classes, block.size, line);
     result.bottom += block.pitch;
   }
