@@ -2,16 +2,19 @@
 // with 32 micro-batches, by the whole of study() and by a Judge that has seen the schedule before,
 // each time with other costs (another cut). And language models on 1024 devices: what opening the
 // setting of a shape takes, and a verdict with reductions that overlap. To be reached: 3000
-// verdicts a second on one core.
+// verdicts a second on one core. And Llama-3 70B on 64 devices: two partitioners that cut alike,
+// and the whole of a search.
 #include <benchmark/benchmark.h>
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "cost_models/state_bytes.hpp"
 #include "sim/cluster.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/planner/evaluator.hpp"
+#include "tools/planner/planner.hpp"
 #include "tools/study/study.hpp"
 #include "tools/study/verdict.hpp"
 #include "traces/traces.hpp"
@@ -143,6 +146,53 @@ void making_the_case(benchmark::State& state) {
   for (auto one : state) benchmark::DoNotOptimize(evaluator.case_of(candidate).microbatches);
 }
 
+// Both plain partitioners cut Llama-3 70B alike for eight ranks.
+void two_partitioners(benchmark::State& state, bool together) {
+  SettingRequest base;
+  base.trace = "model:llama3-70b@h100";
+  base.cluster.cluster = "h100x8*8";
+  Evaluator evaluator(base);
+  Candidate balanced;
+  balanced.spec = parse_schedules("zb_auto").at(0);
+  balanced.shape.degrees.tensor = 4;
+  balanced.shape.degrees.context = 2;
+  balanced.shape.degrees.pipeline = 8;
+  balanced.shape.microbatches = 128;
+  Candidate blocks = balanced;
+  blocks.partition = "blocks";
+  for (auto one : state) {
+    std::vector<JudgedCut> others;
+    for (const Candidate& candidate : {balanced, blocks}) {
+      const Judgement judged =
+          together ? evaluator.judge(candidate, others) : evaluator.judge(candidate);
+      if (!judged.verdict) state.SkipWithError(judged.why_not.c_str());
+      benchmark::DoNotOptimize(judged.verdict);
+    }
+  }
+}
+
+// The whole search of Llama-3 70B on 64 H100, with tp 8 and two schedules or with all there is.
+void planning(benchmark::State& state, bool open) {
+  PlanRequest request;
+  request.setting.trace = "model:llama3-70b@h100";
+  request.setting.cluster.cluster = "h100x8*8";
+  request.setting.degrees.precision = find_precision("bf16");
+  request.samples = 512;
+  request.slower_by = 0.5;
+  request.threads = 1;
+  if (!open) {
+    fix(request.space, "tp=8");
+    fix(request.space, "zero=1");
+    fix(request.space, "schedule=1f1b,interleaved_1f1b");
+  }
+  for (auto one : state) {
+    const Plan found = plan(request);
+    if (found.front.empty()) state.SkipWithError("nothing fits");
+    state.counters["simulated"] = static_cast<double>(found.counts.judged);
+    state.counters["step_s"] = to_seconds(found.front.front().verdict.step);
+  }
+}
+
 void register_all() {
   for (const bool links : {false, true}) {
     const std::string where = links ? "links" : "free";
@@ -165,6 +215,18 @@ void register_all() {
     benchmark::RegisterBenchmark((std::string("gpt3/verdict/") + name).c_str(), of_a_language_model,
                                  name)
         ->Unit(benchmark::kMillisecond);
+  }
+  for (const bool together : {false, true}) {
+    const std::string how = together ? "together" : "apart";
+    benchmark::RegisterBenchmark(("llama3-70b/two_partitioners/" + how).c_str(), two_partitioners,
+                                 together)
+        ->Unit(benchmark::kMillisecond);
+  }
+  for (const bool open : {false, true}) {
+    const std::string what = open ? "open" : "tp8";
+    benchmark::RegisterBenchmark(("llama3-70b/plan/" + what).c_str(), planning, open)
+        ->Unit(benchmark::kSecond)
+        ->Iterations(1);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "tests/questions/ask.hpp"
 #include "tools/planner/evaluator.hpp"
 #include "tools/planner/planner.hpp"
+#include "tools/study/run/layout.hpp"
 
 namespace stageline::candidate_tests {
 namespace {
@@ -236,6 +237,40 @@ TEST_CASE("candidates of one shape share their setting, and those of others do n
   second = first;
   second.shape.degrees.zero = Zero::optimizer;
   CHECK(evaluator.setting(first.shape) != evaluator.setting(second.shape));
+}
+
+TEST_CASE("two partitioners that cut alike have one simulation, and others their own") {
+  Evaluator evaluator(language_model());
+  int alike = 0;
+  int apart = 0;
+  for (const char* const schedule : {"1f1b", "zb_v", "interleaved_1f1b"}) {
+    for (const int devices : {1, 2, 4}) {
+      const Candidate balanced = on_pipeline(schedule, devices, 8);
+      Candidate blocks = balanced;
+      blocks.partition = "blocks";
+      std::vector<JudgedCut> others;
+      const Judgement first = evaluator.judge(balanced, others);
+      const Judgement second = evaluator.judge(blocks, others);
+      const Judgement lone = evaluator.judge(blocks);
+      const bool same = lay_out(evaluator.case_of(balanced)).plan.partition ==
+                        lay_out(evaluator.case_of(blocks)).plan.partition;
+      (same ? alike : apart) += 1;
+      CAPTURE(schedule);
+      CAPTURE(devices);
+      CHECK(others.size() == (same ? 1 : 2));
+      REQUIRE(first.verdict.has_value());
+      REQUIRE(second.verdict.has_value());
+      CHECK(second.verdict->step == lone.verdict->step);
+      CHECK(second.verdict->peak == lone.verdict->peak);
+    }
+  }
+  CHECK(alike > 0);
+  CHECK(apart > 0);
+  std::vector<JudgedCut> others;
+  Candidate refused = on_pipeline("1f1b", 4, 8);
+  refused.partition = "0-3,4-";
+  CHECK(evaluator.judge(refused, others).why_not == evaluator.judge(refused).why_not);
+  CHECK_FALSE(evaluator.judge(refused).why_not.empty());
 }
 
 TEST_CASE("threads that ask for the same shapes get the same") {

@@ -393,6 +393,14 @@ TEST_CASE("estimates are near the simulated steps, and what does not fit is behi
     least_too_large = std::min(least_too_large, too_large.of(family, stages).step);
   }
   CHECK(least_too_large > slowest);
+  // What zb_auto may hold is part of what it likely needs.
+  const auto need = [&](const char* name) {
+    const Family family{test::spec(name), {}, {}};
+    return fits.of(family, stages_of(family.spec, shape.degrees.pipeline)).memory;
+  };
+  CHECK(need("zb_auto:limit=2p") > 1.5 * need("zb_auto"));
+  REQUIRE(found.limit);
+  CHECK(need("zb_auto:limit=memory") == static_cast<double>(found.limit->count));
 }
 
 TEST_CASE("the pruned front is that of all candidates, and no schedule on any cut is faster") {

@@ -75,6 +75,8 @@ double picoseconds(double count) { return count * 1e-12; }
 
 }  // namespace
 
+bool searches_order(const ScheduleSpec& spec) { return habit_of(spec).search; }
+
 Reach reach_of(const Cluster& cluster) {
   Reach reach;
   const int devices = static_cast<int>(cluster.devices.size());
@@ -186,6 +188,12 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
                 small_groups_wait * microbatches_ * (1 - 1 / chunks);
     }
   }
+  // It takes what it is allowed.
+  const auto knob = family.spec.knobs.find("limit");
+  const std::string_view allowed = name == "zb_auto" && knob != family.spec.knobs.end()
+                                       ? std::string_view(knob->second)
+                                       : std::string_view{};
+  if (allowed == "2p") held *= 2;
   if (name == "naive") {
     waiting = microbatches_ * (devices - 1);
     held = 1;
@@ -218,7 +226,9 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
   const double need = uneven * (totals_.state * habit.copies + held * memory.stash) / devices +
                       memory.rebuilt + totals_.workspace;
   if (!limit_) return {step, need};
-  const double share = need / std::max(1.0, static_cast<double>(limit_->count));
+  const auto most = static_cast<double>(limit_->count);
+  if (allowed == "memory") return {step, std::max(need, most)};
+  const double share = need / std::max(1.0, most);
   return {share > 1 ? step * share * too_large_factor : step, need};
 }
 

@@ -20,6 +20,9 @@ struct Reach {
 /// The links of the cluster's first device.
 Reach reach_of(const Cluster& cluster);
 
+/// Whether a schedule makes its order by a search, which takes as long as judging many others.
+bool searches_order(const ScheduleSpec& spec);
+
 /// The families of one shape.
 class Estimates {
  public:

@@ -1,6 +1,7 @@
 // Opens the setting of each shape once, and judges the candidates of all.
 #include "tools/planner/evaluator.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <list>
 #include <new>
@@ -38,6 +39,25 @@ struct ShapeKey {
   }
   friend bool operator<(const ShapeKey& a, const ShapeKey& b) { return a.tied() < b.tied(); }
 };
+
+bool same_stages(const Layout& one, const Layout& other) {
+  return one.plan.partition == other.plan.partition && one.plan.replicas == other.plan.replicas &&
+         one.plan.devices == other.plan.devices && one.placement == other.placement &&
+         one.pipeline == other.pipeline && one.knobs == other.knobs &&
+         one.one_layer == other.one_layer && one.sequence_chunks == other.sequence_chunks;
+}
+
+// What simulating it throws is its sentence, but that it was called off.
+template <class Simulation>
+Judgement judgement_of(const Simulation& simulation) {
+  try {
+    return {simulation(), {}};
+  } catch (const std::bad_alloc&) {
+    return {{}, "simulating it takes more memory than this machine has"};
+  } catch (const std::exception& error) {  // of the input or not: the search goes on
+    return {{}, error.what()};
+  }
+}
 
 }  // namespace
 
@@ -142,13 +162,25 @@ Case Evaluator::case_of(const Candidate& candidate) {
 }
 
 Judgement Evaluator::judge(const Candidate& candidate) {
-  try {
-    return {judge_.verdict(case_of(candidate)), {}};
-  } catch (const std::bad_alloc&) {
-    return {{}, "simulating it takes more memory than this machine has"};
-  } catch (const std::exception& error) {  // of the input or not: the search goes on
-    return {{}, error.what()};
-  }
+  return judgement_of([&] { return judge_.verdict(case_of(candidate)); });
+}
+
+Judgement Evaluator::judge(const Candidate& candidate, std::vector<JudgedCut>& others) {
+  const JudgedCut* known = nullptr;
+  std::optional<Layout> layout;
+  Judgement judged = judgement_of([&] {
+    const Case asked = case_of(candidate);
+    layout = checked_layout(asked);
+    const auto same = std::find_if(others.begin(), others.end(), [&](const JudgedCut& other) {
+      return same_stages(other.layout, *layout);
+    });
+    if (same == others.end()) return judge_.verdict(asked);
+    known = &*same;
+    return Verdict{};
+  });
+  if (known != nullptr) return known->judgement;
+  if (layout) others.push_back({std::move(*layout), judged});
+  return judged;
 }
 
 }  // namespace stageline

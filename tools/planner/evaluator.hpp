@@ -6,8 +6,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/planner/candidate.hpp"
+#include "tools/study/run/layout.hpp"
 #include "tools/study/verdict.hpp"
 
 namespace stageline {
@@ -16,6 +18,12 @@ namespace stageline {
 struct Judgement {
   std::optional<Verdict> verdict;
   std::string why_not;
+};
+
+/// What was judged, with the layers of its stages.
+struct JudgedCut {
+  Layout layout;
+  Judgement judgement;
 };
 
 /// Threads may call it at the same time.
@@ -36,6 +44,9 @@ class Evaluator {
   /// Judges a candidate as study() does, to the picosecond and byte. Any error but CalledOff is its
   /// `why_not`: a search does not end with one candidate.
   Judgement judge(const Candidate& candidate);
+  /// The same of one that differs from all of `others` in its partitioner alone, and joins them:
+  /// where two partitioners put the same layers in the same stages, one simulation is enough.
+  Judgement judge(const Candidate& candidate, std::vector<JudgedCut>& others);
   Judge& judge() { return judge_; }
 
  private:

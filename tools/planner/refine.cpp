@@ -245,7 +245,7 @@ void Search::refine() {
         near.push_back(std::move(candidate));
       }
     }
-    if (!judge(near)) break;
+    if (!judge(near).changed) break;
   }
   if (!ended()) search_cuts();
 }

@@ -31,10 +31,24 @@ constexpr std::int64_t least_judged_in_groups = 250;  // what is searched is app
 constexpr std::int64_t most_nearest_in_groups = 150;  // beyond: of what may lack least
 constexpr double far_behind = 1.15;
 constexpr double one_later = 0.01;  // of an estimate
+/// Shapes of a family that searches its order which are simulated before its estimates are
+/// corrected, and of which no more than these are looked at in one batch until then.
+constexpr int least_known = 3;
 /// Micro-batches for each pipeline rank up to which sequences are cut: with more, fill and drain
 /// are below a third of a step, and a simulation takes as many times as long as there are slices.
 constexpr std::int64_t most_cut = 2;
 constexpr std::chrono::milliseconds between_reports{200};
+
+// Whether two plain partitioners cut for the same shape and family.
+bool differ_in_partitioner(const Candidate& one, const Candidate& other) {
+  const auto is_plain = [](const Candidate& candidate) {
+    return candidate.partition == "balanced" || candidate.partition == "blocks";
+  };
+  return is_plain(one) && is_plain(other) && one.partition != other.partition &&
+         one.shape == other.shape && one.spec == other.spec &&
+         one.recomputation == other.recomputation && one.offloading == other.offloading &&
+         one.lengths_order == other.lengths_order;
+}
 
 // The order of a heap with the best in front.
 template <class Node>
@@ -111,15 +125,49 @@ std::vector<Search::Estimated> Search::by_estimate(int shape, const Grounds::Fou
   return order;
 }
 
+bool Search::searches(const Node& node) const {
+  return !node.is_shape() && searches_order(nth(set_of(node.shape).families, node.family).spec);
+}
+
+std::pair<int, int> Search::kind_of(const Node& node) const {
+  return {nth(shapes_, node.shape).degrees.pipeline, node.family};
+}
+
+bool Search::awaits(const Node& node, std::map<std::pair<int, int>, int>& taken) const {
+  if (!searches(node) || request_.exhaustive) return false;
+  const auto above = above_.find(kind_of(node));
+  if (above != above_.end() && above->second.known >= least_known) return false;
+  return ++taken[kind_of(node)] > least_known;
+}
+
+// Whether other estimates are corrected by it: by the least of what was found, so that what one
+// shape costs is not laid on others.
+bool Search::learn(const Node& node, Time step) {
+  if (node.alone <= 0) return false;
+  Above& above = above_[kind_of(node)];
+  const double ratio = to_seconds(step) / node.alone;
+  const double before = above.known < least_known ? 1 : std::max(1.0, above.least);
+  above.least = above.known == 0 ? ratio : std::min(above.least, ratio);
+  ++above.known;
+  return above.known >= least_known && std::max(1.0, above.least) != before;
+}
+
 // What has nothing to beat is never behind; of such, the fastest comes first.
 void Search::weigh(Node& node) const {
   const int devices = nth(shapes_, node.shape).devices();
+  double estimate = node.estimate;
+  if (searches(node)) {
+    const auto above = above_.find(kind_of(node));
+    if (above != above_.end() && above->second.known >= least_known) {
+      estimate *= std::max(1.0, above->second.least);
+    }
+  }
   if (const std::optional<double> to_beat = front_.to_beat(node.need, devices)) {
-    node.share = node.estimate / *to_beat;
+    node.share = estimate / *to_beat;
     return;
   }
   const double fastest = front_.empty() ? 1 : to_seconds(front_.fastest().verdict.step);
-  node.share = node.estimate > 0 ? node.estimate / (node.estimate + fastest) : 0;
+  node.share = estimate > 0 ? estimate / (estimate + fastest) : 0;
 }
 
 // Rates the shape, or each of its families.
@@ -153,7 +201,8 @@ Search::Rated Search::rated(int shape, bool families) {
       const ShapeBound bound =
           found.loads.family(family.spec, family.recomputation, family.offloading, found.limit);
       Node node{std::max(least, bound.fitting), std::max(memory, bound.memory), shape, f};
-      node.estimate = std::max(to_seconds(node.step), estimate.step) * later;
+      node.alone = std::max(to_seconds(node.step), estimate.step);
+      node.estimate = node.alone * later;
       node.need = std::max(static_cast<double>(node.memory.count), estimate.memory);
       weigh(node);
       later += one_later;
@@ -333,23 +382,38 @@ bool Search::enter(const Candidate& candidate, const Judgement& judgement, Refin
 
 std::vector<std::optional<Judgement>> Search::judgements_of(
     const std::vector<const Candidate*>& candidates) {
+  // Those of one family by the plain partitioners one after the other: their cut may be the same.
+  std::vector<std::pair<std::size_t, std::size_t>> parts;  // first and behind the last
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (i > 0 && differ_in_partitioner(*candidates[i - 1], *candidates[i])) {
+      parts.back().second = i + 1;
+    } else {
+      parts.emplace_back(i, i + 1);
+    }
+  }
   std::vector<std::optional<Judgement>> judgements(candidates.size());
   std::atomic<bool> late = false;
-  in_parallel(candidates.size(), workers_, [&](std::size_t i) {
-    const bool first = i == 0 && counts_.judged == 0;  // an answer without any is of no use
+  in_parallel(parts.size(), workers_, [&](std::size_t part) {
+    const auto [begin, end] = parts[part];
+    const bool first = begin == 0 && counts_.judged == 0;  // an answer without any is of no use
+    std::size_t i = begin;
     const CheckPoint* const outer = check_point();
     // One simulation of a large case takes many seconds: it is called off between its parts.
     const CheckPoint point = [&] {
       if (outer != nullptr) (*outer)();
       const bool stopped = request_.stop != nullptr && request_.stop->load();
-      if (!stopped && (first || (!late && !is_over()))) return;
+      if (!stopped && ((first && i == 0) || (!late && !is_over()))) return;
       late = true;
       throw CalledOff();
     };
     const LooksAt looks(&point);
+    std::vector<JudgedCut> others;
     try {
-      look_at_check_point();
-      judgements[i] = evaluator_.judge(*candidates[i]);
+      for (; i < end; ++i) {
+        look_at_check_point();
+        judgements[i] = end == begin + 1 ? evaluator_.judge(*candidates[i])
+                                         : evaluator_.judge(*candidates[i], others);
+      }
     } catch (const CalledOff&) {
       if (!late) throw;  // by the caller
     }
@@ -358,19 +422,23 @@ std::vector<std::optional<Judgement>> Search::judgements_of(
   return judgements;
 }
 
-// Those that were not yet; whether they changed the front.
-bool Search::judge(const std::vector<Candidate>& candidates, Refined refined) {
+// Those that were not yet.
+Search::Judged Search::judge(const std::vector<Candidate>& candidates, Refined refined) {
   std::vector<const Candidate*> fresh;
   for (const Candidate& candidate : candidates) {
     if (seen_.insert(flags_of(request_.setting, candidate)).second) fresh.push_back(&candidate);
   }
   const std::vector<std::optional<Judgement>> judgements = judgements_of(fresh);
-  bool changed = false;
+  Judged judged;
+  judged.steps.resize(candidates.size());
   for (std::size_t i = 0; i < fresh.size(); ++i) {
-    if (judgements[i] && enter(*fresh[i], *judgements[i], refined)) changed = true;
+    if (!judgements[i]) continue;
+    if (enter(*fresh[i], *judgements[i], refined)) judged.changed = true;
+    const auto at = static_cast<std::size_t>(fresh[i] - candidates.data());
+    if (judgements[i]->verdict) judged.steps[at] = judgements[i]->verdict->step;
   }
   report(false);
-  return changed;
+  return judged;
 }
 
 void Search::note_bound(const Node& node) {
@@ -413,6 +481,9 @@ void Search::prune_all() {
 bool Search::walk_batch(std::size_t most) {
   std::vector<Candidate> batch;
   std::vector<Candidate> too_large;  // by their bounds; only an exhaustive search simulates them
+  std::vector<std::pair<Node, std::size_t>> judged;  // with the first behind them in the batch
+  std::vector<Node> awaiting;                        // until others of their family are judged
+  std::map<std::pair<int, int>, int> of_family;
   std::size_t taken = 0;
   while (!nodes_.empty() && taken < most) {
     std::vector<int> shapes;
@@ -432,14 +503,35 @@ bool Search::walk_batch(std::size_t most) {
     const Node node = nodes_.back();
     nodes_.pop_back();
     if (pruned(node)) continue;
+    const bool fits = !cannot_fit(node);
+    if (fits && awaits(node, of_family)) {
+      awaiting.push_back(node);
+      continue;
+    }
     note_bound(node);
     left_ -= candidates_in(node);
-    std::vector<Candidate>& candidates = cannot_fit(node) ? too_large : batch;
+    std::vector<Candidate>& candidates = fits ? batch : too_large;
     for (Candidate& candidate : candidates_of(node)) candidates.push_back(std::move(candidate));
+    if (fits) judged.emplace_back(node, batch.size());
     ++taken;
   }
+  for (const Node& node : awaiting) {
+    nodes_.push_back(node);
+    std::push_heap(nodes_.begin(), nodes_.end(), worse<Node>);
+  }
   if (!too_large.empty()) judge(too_large, Refined::no);
-  if (!batch.empty() && judge(batch)) prune_all();
+  if (batch.empty()) return !nodes_.empty();
+  const Judged now = judge(batch);
+  bool learned = false;
+  std::size_t begin = 0;
+  for (const auto& [node, end] : judged) {
+    std::optional<Time> step;  // of its fastest cut
+    for (; begin < end; ++begin) {
+      if (now.steps[begin]) step = std::min(step.value_or(Time::max()), *now.steps[begin]);
+    }
+    if (step && searches(node) && learn(node, *step)) learned = true;
+  }
+  if (now.changed || learned) prune_all();
   return !nodes_.empty();
 }
 

@@ -65,7 +65,8 @@ class Search {
     Bytes memory{};
     int shape = 0;
     int family = -1;      // -1: all families of the shape
-    double estimate = 0;  // of the step in seconds; no bound
+    double alone = 0;     // the estimate of its step in seconds, no bound
+    double estimate = 0;  // the same, so much longer the later it comes among its shape's families
     double need = 0;      // bytes of the fullest device, estimated
     double share = 0;     // of what it has to beat: by that they are looked at
 
@@ -102,7 +103,6 @@ class Search {
   void prune_all();
   void note_bound(const Node& node);
   std::vector<Candidate> candidates_of(const Node& node) const;
-  /// The flags of the shape, without those of a family.
   /// Keeps what was pruned, where the request wants to know.
   void drop(const Node& node, std::int64_t candidates);
   bool walk_batch(std::size_t most);
@@ -111,7 +111,21 @@ class Search {
   /// Whether what does not fit is a start for refining. What is too large by its bounds is not, so
   /// that an exhaustive search refines what any other does.
   enum class Refined { yes, no };
-  bool judge(const std::vector<Candidate>& candidates, Refined refined = Refined::yes);
+  struct Judged {
+    bool changed = false;                    // the front
+    std::vector<std::optional<Time>> steps;  // by candidate; empty: no verdict now
+  };
+  Judged judge(const std::vector<Candidate>& candidates, Refined refined = Refined::yes);
+  /// How far simulated steps of a family that searches its order were above their estimates.
+  struct Above {
+    int known = 0;     // shapes
+    double least = 0;  // of step / estimate
+  };
+  bool searches(const Node& node) const;
+  /// Whether others of this family are to be judged first; `taken` of each are in this batch.
+  bool awaits(const Node& node, std::map<std::pair<int, int>, int>& taken) const;
+  std::pair<int, int> kind_of(const Node& node) const;
+  bool learn(const Node& node, Time step);
   /// Judges each candidate, in several threads; empty where the search ended before or while it was
   /// simulated, which makes the answer partial.
   std::vector<std::optional<Judgement>> judgements_of(
@@ -130,10 +144,11 @@ class Search {
   Clock::time_point began_;
   Clock::time_point reported_;
   std::vector<Shape> shapes_;
-  std::vector<std::optional<Bytes>> limit_;  // by shape: the most that a device may hold
-  std::map<int, FamilySet> sets_;            // by pipeline degree
-  std::vector<Node> nodes_;                  // not looked at yet; a heap, the least share first
-  std::vector<Node> too_large_;              // that cannot fit
+  std::vector<std::optional<Bytes>> limit_;     // by shape: the most that a device may hold
+  std::map<int, FamilySet> sets_;               // by pipeline degree
+  std::vector<Node> nodes_;                     // not looked at yet; a heap, the least share first
+  std::vector<Node> too_large_;                 // that cannot fit
+  std::map<std::pair<int, int>, Above> above_;  // by pipeline degree and family
   Front front_;
   std::map<std::pair<Time, std::string>, FrontPoint> nearly_;  // do not fit, the fastest
   std::unordered_set<std::string> seen_;                       // flags of those judged

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "sim/base/index.hpp"
@@ -35,30 +37,45 @@ double ShapeLoads::work(const Sums& sums) const {
   return (microbatches_ * sums.load.back() + sums.update) / rates_;
 }
 
-// The least T for which so many stages cover the layers, each at most T long: by bisection.
+// The least T for which so many stages cover the layers, each at most T long. Stages as long as T
+// allows do not cover them until one of them has room for one more layer: so T is a time at which
+// one has, and few of these are between what bisection knows.
 double ShapeLoads::slowest_stage(const Sums& sums, int stages, double microbatches) const {
   const std::vector<double>& load = sums.load;
   double low = microbatches * load.back() / stages;
-  double high = microbatches * load.back();
+  double longest = 0;
   for (std::size_t l = 0; l < layer_.size(); ++l) {
-    low = std::max(low, microbatches * (load[l + 1] - load[l]));
+    longest = std::max(longest, microbatches * (load[l + 1] - load[l]));
   }
-  const auto enough = [&](double limit) {
+  // Stages without room for one more layer are as long as the mean.
+  double high = low + longest;
+  low = std::max(low, longest);
+  // The least T at which a stage is longer than `limit` lets it be; empty: they cover the layers.
+  const auto next = [&](double limit) -> std::optional<double> {
+    double least = std::numeric_limits<double>::max();
     std::size_t begin = 0;
     for (int stage = 0; stage < stages && begin + 1 < load.size(); ++stage) {
       const double most = load[begin] + limit / microbatches * (1 + 1e-15);
       const auto end =
           std::upper_bound(load.begin() + static_cast<std::ptrdiff_t>(begin), load.end(), most);
+      if (end != load.end()) least = std::min(least, microbatches * (*end - load[begin]));
       begin = as_size(end - load.begin() - 1);
     }
-    return begin + 1 == load.size();
+    if (begin + 1 == load.size()) return std::nullopt;
+    return least;
   };
-  if (enough(low)) return low;
   for (int i = 0; i < 40 && high - low > rounding_share * high; ++i) {
+    const std::optional<double> longer = next(low);
+    if (!longer) return low;
+    low = std::max(low, *longer);
     const double middle = (low + high) / 2;
-    (enough(middle) ? high : low) = middle;
+    if (const std::optional<double> above = next(middle)) {
+      low = std::max(middle, *above);
+    } else {
+      high = middle;
+    }
   }
-  return low;
+  return std::min(low, high);
 }
 
 // The least T for which stages s with ahead(s) + microbatches · load(s) ≤ T cover the layers: the
@@ -187,11 +204,14 @@ double ShapeLoads::fullest_stage(const Family& family) const {
     kept.push_back(kept.back() + keeps);
     made.push_back(made.back() + (at_once ? layer.stash : keeps));
   }
+  std::vector<int> more;  // in flight, beside that one
+  for (int stage = 0; stage < stages; ++stage) {
+    more.push_back(least_in_flight(family.traits, stage, stages, static_cast<int>(microbatches_)) -
+                   1);
+  }
   const auto need = [&](std::size_t begin, std::size_t end, int stage) {
-    const int more =
-        least_in_flight(family.traits, stage, stages, static_cast<int>(microbatches_)) - 1;
     return state[end] - state[begin] +
-           (more * (kept[end] - kept[begin]) + made[end] - made[begin]) / family.chunks;
+           (nth(more, stage) * (kept[end] - kept[begin]) + made[end] - made[begin]) / family.chunks;
   };
   const auto enough = [&](double limit) {
     std::size_t end = layer_.size();
@@ -214,6 +234,7 @@ double ShapeLoads::fullest_stage(const Family& family) const {
   double low = 0;
   double high = need(0, layer_.size(), 0);
   if (!(high > 0)) return 0;
+  low = std::min(high, state.back() / stages);
   for (int i = 0; i < 40 && high - low > rounding_share * high; ++i) {
     const double middle = (low + high) / 2;
     (enough(middle) ? high : low) = middle;
