@@ -103,7 +103,8 @@ enum class Curves : std::uint8_t { none, all };
 ///                an update makes new ones beside those that a SEND still reads
 ///   buffer       while the stage's REDUCE_GRAD, or an op that has blocking collectives, runs
 /// If a step says that part of the stash is not there, what W reads is taken off first, then what I
-/// reads. A pair's ops take turns, F first. With split roles a device holds what its own ops and
+/// reads. A pair's ops take turns, F first, or where they hide transfers go on beside each other,
+/// layer by layer. With split roles a device holds what its own ops and
 /// messages have yet to read. All sizes are one rank's, as StageCosts says.
 /// O(spans). Throws UsageError if bytes or times may exceed 64 bits (sim/sums.hpp).
 MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeline& timeline,

@@ -109,6 +109,7 @@ void MemoryTables::read_ops(std::vector<Stage>& stages) {
       stage.recomputed[op.microbatch] = true;
     }
   }
+  pairs_hide_ = costs_.pairs_hide();
   for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
     const auto send = static_cast<unsigned>(send_of(static_cast<Cargo>(cargo)));
     has_messages_ = has_messages_ || (kinds >> send & 1U) != 0;

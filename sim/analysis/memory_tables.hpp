@@ -73,6 +73,8 @@ class MemoryTables {
 
   /// Whether tensors go to other devices by messages; otherwise they are there in no time.
   bool has_messages() const { return has_messages_; }
+  /// Whether the ops of an overlapped pair hide each other's transfers.
+  bool pairs_hide() const { return pairs_hide_; }
 
   /// The bytes of all tensors of one cargo that wait on `device` until `op` reads them, or that it
   /// leaves there to be sent, or to be read by another stage on that device.
@@ -136,6 +138,7 @@ class MemoryTables {
   InputGrads input_grads_;
   std::vector<Kind> kinds_;  // as Costs::kinds; one, if all micro-batches are alike
   bool has_messages_ = false;
+  bool pairs_hide_ = false;
   bool has_bytes_ = false;  // of tensors between stages
   bool any_recomputed_ = false;
   // By side, cargo and stage: the sum of messages where it is the same for every micro-batch.

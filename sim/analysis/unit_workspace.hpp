@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <optional>
 
 #include "sim/analysis/memory_tables.hpp"
 #include "sim/timeline.hpp"
@@ -12,12 +14,18 @@ namespace stageline {
 
 class UnitWorkspace {
  public:
-  /// The ops of one unit on `device`. Those of a pair take turns, the forward first: until it has
-  /// run the gradient that has come for the other waits, and its output leaves when the pair ends.
-  /// (Without steps that is not known, and the pair has the larger workspace all the time.)
+  /// The ops of one unit on `device`. Where a pair hides transfers, both go on in proportion, a
+  /// layer of the one beside a layer of the other, and what the one frees the other takes
+  /// (Megatron-Core, core_v0.17.0, model_chunk_schedule_plan.py; a DeepSeek-V3 of 14 layers that
+  /// recomputes all of them holds 0.6 % more with its overlap than without: Megatron-LM, pull
+  /// request 6311). Else they take turns, the forward first: until it has run the gradient that has
+  /// come for the other waits, and its output leaves when the pair ends. (Without steps that is not
+  /// known, and the pair has the larger workspace all the time.)
   UnitWorkspace(const MemoryTables& tables, int device, const Span* first, const Span* behind) {
     for (const Span* span = first; span != behind; ++span) add(tables, span->op);
     if (parts_ != 2 || !known()) return;
+    together_ = tables.pairs_hide();
+    if (together_) return;
     const bool turned = class_of(first->op.kind) != OpClass::forward &&
                         class_of((first + 1)->op.kind) == OpClass::forward;
     if (turned) std::swap(part_[0], part_[1]);
@@ -40,8 +48,9 @@ class UnitWorkspace {
                        [](const Part& part) { return part.steps != nullptr; });
   }
 
-  /// Over all its time; at least 0.
+  /// Over all its time; at least 0, but for a pair that hides transfers.
   Bytes most() const {
+    if (together_) return most(0, 1);
     Bytes most{};
     for (int i = 0; i < parts_; ++i) most = std::max(most, part_[i].most + part_[i].beside);
     return most;
@@ -49,6 +58,7 @@ class UnitWorkspace {
 
   /// Between two shares of its time, of a unit that is known(); perhaps negative.
   Bytes most(double from, double until) const {
+    if (together_) return most_together(from, until);
     Bytes most = most_bytes_held;
     bool any = false;
     for (int i = 0; i < parts_; ++i) {
@@ -77,6 +87,25 @@ class UnitWorkspace {
     double until = 1;
   };
 
+  // The most of what the two hold at once, step by step.
+  Bytes most_together(double from, double until) const {
+    const HeldSteps& one = *part_[0].steps;
+    const HeldSteps& other = *part_[1].steps;
+    std::optional<Bytes> most;
+    std::size_t i = 0;
+    std::size_t j = 0;
+    double begin = 0;
+    while (i < one.size() && j < other.size() && begin < until) {
+      const double end = std::min(one[i].until, other[j].until);
+      const Bytes both = one[i].beyond + other[j].beyond;
+      if (end > from) most = std::max(most.value_or(both), both);
+      if (one[i].until <= end) ++i;
+      if (other[j].until <= end) ++j;
+      begin = end;
+    }
+    return most.value_or(Bytes{});
+  }
+
   void add(const MemoryTables& tables, Op op) {
     Part& part = nth(part_, parts_++);
     part.op = op;
@@ -87,6 +116,7 @@ class UnitWorkspace {
 
   std::array<Part, 2> part_;
   int parts_ = 0;
+  bool together_ = false;  // the two of a pair that hides transfers
 };
 
 }  // namespace stageline

@@ -218,6 +218,22 @@ TEST_CASE(
   CHECK(memory_of(ran.program, costs, ran.timeline).device_stash_peak[0] == 2);
 }
 
+TEST_CASE("a pair that hides transfers takes for its forward what its backward frees") {
+  Costs costs = coded_costs(1);
+  costs.stage[0].steps.forward = {{0.5, Bytes{-550}}, {1, Bytes{}}};
+  costs.stage[0].steps.backward = {{0.25, Bytes{9}}, {1, Bytes{-550}}};
+  const std::string text = straight_text(1, 2, "gpu0: 0F0 (0F1;0B0)OVERLAP_F_B 0B1\n");
+  CHECK(curve(text, costs, MemoryKind::stash) == "0:1100 1:2200 4:1100 6:0");
+  // To a quarter of the pair -550 + 9, to a half -550 - 550, and then -550.
+  costs.pair_overlap = 1;
+  CHECK(curve(text, costs, MemoryKind::stash) == "0:1100 1:1659 3:1100 5:0");
+  CHECK(curve(text, costs, MemoryKind::workspace) == "0:0");
+  const std::string turned = straight_text(1, 2, "gpu0: 0F0 (0B0;0F1)OVERLAP_F_B 0B1\n");
+  CHECK(curve(turned, costs, MemoryKind::stash) == "0:1100 1:1659 3:1100 5:0");
+  costs.stage[0].steps.backward.clear();  // not known
+  CHECK(curve(text, costs, MemoryKind::stash) == "0:1100 1:2200 3:1100 5:0");
+}
+
 TEST_CASE("weights, gradients and optimizer state are there all the time, on every replica") {
   Costs costs = uniform_costs(2, 3, Time{1}, Time{1}, Time{1});
   costs.stage[0].weights = Bytes{5};
