@@ -59,6 +59,7 @@ struct LanguageForm {
   bool alignment = false;   // products with extents that are no multiples of 64 are slower
   bool fused_loss = false;  // the loss overwrites its logits with their gradients; else in fp32
   double loss_gradient_bytes = 4;  // of a logit, made by the backward of a loss that is not fused
+  double split_loss_gradient_bytes = 4;  // the same where tensor-parallel ranks share the logits
   int predictions = 0;  // modules behind the blocks, each of which predicts one more token
   CudaGraphs graphs = CudaGraphs::none;
   double tp_overlap = 0;  // share of the gathers and scatters of sequence parallelism around the

@@ -504,7 +504,9 @@ Layer head_layer(const LanguagePricing& pricing) {
       pricing.tokens() * static_cast<double>(config.vocab) / pricing.form.sharding.tensor;
   layer.output = fitting_bytes(layer.name, "its activations", 4 * pricing.tokens());  // the loss
   // The gradients, which a fused loss writes where the logits were.
-  const double gradients = pricing.form.fused_loss ? 0 : pricing.form.loss_gradient_bytes * logits;
+  const double each = pricing.form.sharding.tensor > 1 ? pricing.form.split_loss_gradient_bytes
+                                                       : pricing.form.loss_gradient_bytes;
+  const double gradients = pricing.form.fused_loss ? 0 : each * logits;
   set_backward_workspace(layer, fitting_bytes(layer.name, "its activations", gradients));
   set_flops(layer, pricing, (1 + pricing.form.predictions) * flops_of(pricing, 0));
   layer.collectives = head_collectives(config, pricing.form);

@@ -82,10 +82,13 @@ bool is_first(std::string_view key, const std::string& text, const std::string& 
 // Megatron-LM's loss makes its gradients where its probabilities were, and casts them
 // (core/tensor_parallel/cross_entropy.py, counted as 4 bytes). torch's cross_entropy() of
 // logits.float() keeps the logarithms of the probabilities, and its backward makes their gradients
-// (nll_loss) before those of the logits (log_softmax): 4 bytes each.
+// (nll_loss) before those of the logits (log_softmax): 4 bytes each. Of logits that ranks share,
+// its loss_parallel() makes the one, the probabilities, and their sum
+// (torch/distributed/tensor/parallel/loss.py, read 2026-11-30).
 void set_loss(LanguageForm& form, const std::string& text) {
   form.fused_loss = text == "fused";
   form.loss_gradient_bytes = text == "torch" ? 8 : 4;
+  form.split_loss_gradient_bytes = text == "torch" ? 12 : 4;
   if (form.fused_loss || text == "plain" || text == "torch") return;
   throw UsageError(fmt::format("loss is one of plain, torch, fused (not \"{}\"{})", text,
                                did_you_mean(text, {"plain", "torch", "fused"})));

@@ -111,6 +111,8 @@ TEST_CASE("each word of the form arrives") {
   };
   CHECK(loss("torch") == Bytes{2 * loss("plain").count});
   CHECK(loss("plain") == Bytes{4LL * 1024 * 128256});
+  CHECK(loss("torch,tp=4") == Bytes{3 * loss("plain,tp=4").count});
+  CHECK(loss("plain,tp=4") == Bytes{4LL * 1024 * 128512 / 4});  // padded to a multiple of 128·tp
   CHECK(loss("fused") == Bytes{});
   const std::string odd = "model:transformer@h100,layers=1,hidden=1800,heads=10,seq=4096,batch=4";
   CHECK(priced(odd + ",alignment=yes").layers[1].forward > priced(odd).layers[1].forward);
