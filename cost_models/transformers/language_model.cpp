@@ -221,8 +221,12 @@ void add_precision_notes(std::vector<std::string>& notes, const LanguagePricing&
   }
   const ProductRecipe& recipe = *find_product_recipe(format.name);
   if (recipe.head_and_router) {
-    notes.emplace_back(
-        "products are in fp8, attention's in bf16; activations and weights take 2 bytes");
+    const bool gathered = form.sharding.tensor > 1 && form.sharding.sequence;
+    notes.push_back(fmt::format(
+        "products are in fp8, attention's in bf16; activations and weights take 2 bytes{}",
+        gathered ? ", and are gathered in 16 bits, as fp8 names no recipe: with fp8-current, "
+                   "fp8-delayed or mxfp8 most are gathered in 8"
+                 : ""));
     if (form.wide_start + form.wide_end == 0) return;
   } else {
     notes.push_back(fmt::format(

@@ -69,10 +69,11 @@ double stash(const Model& model) {
 }
 
 // The notes of a model, or why there is none.
-std::string told(const char* dtype, const DeviceKind& device) {
+std::string told(const char* dtype, const DeviceKind& device, const LanguageForm& form = {}) {
   std::string text;
   try {
-    for (const std::string& note : priced(dtype, device).provenance.notes) text += note + "\n";
+    const Model model = priced(dtype, device, form);
+    for (const std::string& note : model.provenance.notes) text += note + "\n";
   } catch (const UsageError& error) {
     text = error.what();
   }
@@ -105,6 +106,18 @@ TEST_CASE("a recipe quantizes the products of blocks, at its own speed") {
   CHECK(priced("nvfp4", b300).peak_flops == 1800e12);
   CHECK(weight_grad(priced("fp8-block", device_called("h100", false)), 1) ==
         doctest::Approx(eight * 22.9 / 20.3));
+}
+
+TEST_CASE("a note says that fp8 alone names no recipe that rows would be gathered by") {
+  const DeviceKind h100 = device_called("h100", false);
+  const char* const words = "gathered in 16 bits, as fp8 names no recipe";
+  LanguageForm form;
+  form.sharding.tensor = 8;
+  CHECK(!has(told("fp8", h100, form), words));
+  form.sharding.sequence = true;
+  CHECK(has(told("fp8", h100, form), words));
+  CHECK(!has(told("fp8-current", h100, form), words));
+  CHECK(!has(told("fp8", h100), words));
 }
 
 // torchtitan gathers 16 bits for scales of rows, and each linear layer casts all rows.
