@@ -1,12 +1,16 @@
 // What answers say about a peak of memory: the op, the categories, the reserve.
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cost_models/transformers/priced_language.hpp"
 #include "sim/analysis/memory_categories.hpp"
 #include "sim/base/index.hpp"
 #include "tests/study/uniform.hpp"
@@ -125,6 +129,24 @@ TEST_CASE("counters of a language model's run read more than its tensors") {
   Outcome without = outcome;
   without.costs.bytes_known = false;
   CHECK(!reported_memory(asked, without, 0));
+}
+
+TEST_CASE("pipelines of 2021 reserve more beyond their tensors") {
+  Case asked = uniform_case("1f1b", 4, 8);
+  asked.model.tokens = 2048;
+  const auto reserved = [&](std::string_view software) {
+    asked.model.provenance.method = std::string(language_method) + " in bf16";
+    asked.model.provenance.notes = {fmt::format("{}{}: fused=no", software_note, software)};
+    return reported_memory(asked, study(asked), 0)->reserved;
+  };
+  CHECK(reserved("megatron-2021") == Bytes{30'750'000});
+  CHECK(reserved("deepspeed-2021") == Bytes{30'750'000});
+  CHECK(reserved("megatron-core-2024") == Bytes{26'325'000});
+  asked = uniform_case("1f1b", 1, 8);
+  asked.model.tokens = 2048;
+  CHECK(reserved_share(asked).mean == usual_reserved.mean);
+  reserved("megatron-2021");
+  CHECK(reserved_share(asked).mean == usual_reserved.mean);
 }
 
 TEST_CASE("a note says that tensors fit where what is reserved may not") {

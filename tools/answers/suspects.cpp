@@ -197,13 +197,13 @@ std::string flags_of(const PredictedRun& run, const Ailment& ailment, double str
 
 // What torch's allocator reserves on the fullest device, as a share of its memory; 0: not known.
 // Where that is all of it, the allocator gives memory back and asks the driver for it again.
-double reserved_share(const Explanation& found) {
+double share_of_memory(const Explanation& found) {
   if (!found.outcome.bytes_known()) return 0;
   const std::size_t device = as_size(found.outcome.peak_device());
   const std::optional<Bytes>& limit = found.outcome.memory_limit[device];
   if (!limit || limit->count <= 0) return 0;
   const Bytes held = found.memory_measured.value_or(found.outcome.memory.device[device].peak);
-  return reserved_over_allocated * static_cast<double>(held.count) /
+  return reserved_share(found.asked).mean * static_cast<double>(held.count) /
          static_cast<double>(limit->count);
 }
 
@@ -318,7 +318,7 @@ void add_outside(std::vector<RankedSuspect>& likely, const Explanation& found) {
   const Time measured = found.measured.step;
   const double share = 1 - to_seconds(predicted) / to_seconds(measured);
   likely.emplace_back(surprise_of_pauses + share, time_outside(predicted, measured));
-  if (const double reserved = reserved_share(found); reserved >= 1) {
+  if (const double reserved = share_of_memory(found); reserved >= 1) {
     likely.emplace_back(surprise_of_full_memory + share,
                         full_memory(reserved, predicted, measured));
   }

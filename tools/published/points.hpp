@@ -66,6 +66,10 @@ std::vector<Point> read_points(const std::string& csv, const std::string& file);
 /// The step time that the row states: step_time, or what follows from its tokens/s.
 std::optional<double> measured_step(const Point& point);
 
+/// What a row's memory is read off: the tensors, what torch's allocator reserves for them, or what
+/// the driver reports, which is that and the device's reserve.
+enum class MemoryCounter : std::uint8_t { allocated, reserved, driver };
+
 /// The question that a row answers, or why the simulator does not know it (an unknown kernel, data
 /// that are not printed): one sentence.
 struct Question {
@@ -73,8 +77,7 @@ struct Question {
   std::vector<std::string> assumptions;  // what was not printed, and was assumed
   std::string why_not;                   // empty: it can be asked
   bool blocks_alone = false;  // memory: of the blocks of the first device, as closed forms count it
-  bool reserved = false;      // memory: as torch's allocator reserves it
-  bool with_reserve = false;  // memory: as the driver reports it, with the device's reserve
+  MemoryCounter counter = MemoryCounter::allocated;
 };
 
 /// What is fitted to one run for others of the same configuration.

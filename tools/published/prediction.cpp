@@ -50,12 +50,15 @@ double memory_of_blocks(const Request& request, const Result& result, const Outc
   return state + kept * most_in_flight(outcome.program);
 }
 
-double fullest_device(const Outcome& outcome, bool with_reserve) {
-  std::int64_t most = 0;
+double fullest_device(const Case& asked, const Outcome& outcome, MemoryCounter counter) {
+  const double share = counter == MemoryCounter::allocated ? 1 : reserved_share(asked).mean;
+  double most = 0;
   for (const DeviceMemory& device : outcome.memory.device) {
-    most = std::max(most, device.peak.count + (with_reserve ? device.reserve.count : 0));
+    const Bytes reserve = counter == MemoryCounter::driver ? device.reserve : Bytes{};
+    most = std::max(
+        most, share * static_cast<double>(device.peak.count) + static_cast<double>(reserve.count));
   }
-  return static_cast<double>(most);
+  return most;
 }
 
 }  // namespace
@@ -70,8 +73,7 @@ PointPrediction predicted(const Question& question) {
   if (row.outcome->bytes_known()) {
     prediction.memory = question.blocks_alone
                             ? memory_of_blocks(question.request, result, *row.outcome)
-                            : fullest_device(*row.outcome, question.with_reserve);
-    if (question.reserved) prediction.memory *= reserved_over_allocated;
+                            : fullest_device(row.asked, *row.outcome, question.counter);
   }
   prediction.model_flops = row.figures.rates.model_flops.value_or(0);
   prediction.flops_per_gpu = row.figures.rates.flops_per_device_second.value_or(0);

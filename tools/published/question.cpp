@@ -150,12 +150,12 @@ class QuestionWriter {
     if (question_.why_not.empty()) set_recomputation(setting);
     set_offloading(setting);
     question_.blocks_alone = software_ == Software::closed_form;
-    question_.with_reserve = holds(point_.source, "BigScience");
-    question_.reserved = is_torchtitan();
-    if (question_.reserved && point_.memory) {
+    if (is_torchtitan()) question_.counter = MemoryCounter::reserved;
+    if (holds(point_.source, "BigScience")) question_.counter = MemoryCounter::driver;
+    if (question_.counter == MemoryCounter::reserved && point_.memory) {
       assume("memory is printed as torch's allocator reserves it");
     }
-    if (question_.with_reserve && point_.memory) {
+    if (question_.counter == MemoryCounter::driver && point_.memory) {
       assume("memory is printed as the driver reports it, with context and communicators");
     }
     return std::move(question_);

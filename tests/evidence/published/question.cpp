@@ -205,13 +205,13 @@ TEST_CASE("torchtitan without a pipeline and a printed batch has one micro-batch
   CHECK(one.request.setting.microbatches == 1);
   CHECK(one.request.setting.microbatch_size == 1);
   CHECK(assumes(one, "one micro-batch of 1 sequence a replica"));
-  CHECK(one.reserved);
+  CHECK(one.counter == MemoryCounter::reserved);
   CHECK(one.request.setting.trace.find(",loss=torch") != std::string::npos);
   CHECK(assumes(one, "as torch's allocator reserves it"));
   CHECK_FALSE(assumes(asked({{"memory_gib", ""}}), "as torch's allocator reserves it"));
   const Question compiled = asked({{"precision", "bf16 compile"}});
   CHECK(compiled.request.setting.trace.find("software=torchtitan-2025") != std::string::npos);
-  CHECK_FALSE(asked({{"framework", "Megatron-LM"}}).reserved);
+  CHECK(asked({{"framework", "Megatron-LM"}}).counter == MemoryCounter::allocated);
   CHECK(asked({{"micro_batch", "2"}}).request.setting.microbatch_size == 2);
   CHECK(asked({{"pp", "8"}, {"dp", "1"}}).why_not == "the global batch is not printed");
   CHECK(asked({{"framework", "Megatron-LM"}}).why_not == "the global batch is not printed");

@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 
+#include "cost_models/transformers/priced_language.hpp"
 #include "sim/base/index.hpp"
 
 namespace stageline {
@@ -16,6 +18,14 @@ Bytes times(Bytes bytes, double factor) {
 
 }  // namespace
 
+ReservedShare reserved_share(const Case& asked) {
+  const bool pipelined = std::ssize(asked.cluster.devices) > asked.pipelines();
+  const std::optional<PricedLanguage> priced = priced_language(asked.model);
+  const bool of_2021 =
+      priced && (priced->software == "megatron-2021" || priced->software == "deepspeed-2021");
+  return of_2021 && pipelined ? pipelined_2021_reserved : usual_reserved;
+}
+
 std::optional<ReportedMemory> reported_memory(const Case& asked, const Outcome& outcome,
                                               std::size_t device) {
   const bool known = outcome.bytes_known() && asked.model.tokens > 0 && !outcome.grows;
@@ -23,9 +33,10 @@ std::optional<ReportedMemory> reported_memory(const Case& asked, const Outcome& 
   const DeviceMemory& memory = outcome.memory.device[device];
   ReportedMemory reported;
   reported.allocated = memory.peak;
-  reported.reserved = times(memory.peak, reserved_over_allocated);
-  reported.least_reserved = times(memory.peak, least_reserved_over_allocated);
-  reported.most_reserved = times(memory.peak, most_reserved_over_allocated);
+  const ReservedShare share = reserved_share(asked);
+  reported.reserved = times(memory.peak, share.mean);
+  reported.least_reserved = times(memory.peak, share.least);
+  reported.most_reserved = times(memory.peak, share.most);
   if (memory.reserve > Bytes{}) reported.driver = reported.reserved + memory.reserve;
   return reported;
 }
