@@ -18,7 +18,8 @@
 // several stages a device (placement=looped or v), bounds on what each stage has in flight take the
 // place of counts by device; beside them, for loops the orders of interleaved 1F1B and of grouped
 // interleaving (schedulers/search/grouped_candidates.hpp) are tried, for two stages in a V every
-// building block (schedulers/search/v_search.hpp).
+// building block (schedulers/search/v_search.hpp) and its authors' rounds
+// (schedulers/search/v_rounds.hpp).
 //
 // figure: stages 4, microbatches 8, F 2, I 3, W 1
 //   0 |00112233         aaaA44bbbB55cccC66dddD77eeeE fffF gggG hhhH

@@ -8,6 +8,7 @@
 
 #include "schedulers/parts/building_block.hpp"
 #include "schedulers/search/list_candidates.hpp"
+#include "schedulers/search/v_rounds.hpp"
 #include "sim/base/index.hpp"
 
 namespace stageline {
@@ -145,11 +146,17 @@ void try_blocks(OrderSearch& search, const Problem& problem, const StashLimit& l
   }
 }
 
+// Orders with W in rounds.
+void try_rounds(OrderSearch& search, const Problem& problem, const StashLimit& limit) {
+  for (const StepLists& order : v_round_orders(problem, limit)) search.try_order(order);
+}
+
 }  // namespace
 
 void search_v(OrderSearch& search, const Problem& problem, const StashLimit& limit,
               const std::vector<StepLists>& plans) {
   for (const StepLists& plan : plans) try_plan(search, plan);
+  if (!search.over()) try_rounds(search, problem, limit);
   try_list_rules(search, problem);
   if (!search.over()) try_blocks(search, problem, limit);
   try_in_flight(search, problem);
