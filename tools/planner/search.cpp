@@ -23,6 +23,9 @@ constexpr std::size_t families_at_a_time = 32;
 constexpr std::size_t shapes_expanded_at_a_time = 256;
 /// Where all families together have no more cuts than that, every one is simulated.
 constexpr std::int64_t most_cuts = 12'000;
+/// Where the cuts of all families, times ranks and micro-batches, are no more than that, every knob
+/// is tried with every other.
+constexpr std::int64_t most_work_of_knobs = 100'000;
 constexpr std::size_t most_nearly = 16;
 /// After so many simulations, a search leaves what is estimated to be so many times as slow as what
 /// it has to beat.
@@ -216,7 +219,7 @@ Search::Rated Search::rated(int shape, bool families) {
 }
 
 // The families of the pipeline degree of a shape, if it can be.
-void Search::add_set(const Shape& shape) {
+void Search::add_set(const Shape& shape, KnobReach reach) {
   const int pipeline = shape.degrees.pipeline;
   if (sets_.count(pipeline) > 0) return;
   std::shared_ptr<const Model> model;
@@ -231,7 +234,7 @@ void Search::add_set(const Shape& shape) {
   set.layers = static_cast<int>(model->layers.size());
   set.cuts = first_cuts(request_.space, *model);
   const bool cuts = has_kernels(request_.setting.trace);
-  for (Family& family : families_of(request_.space, *model, pipeline, cuts)) {
+  for (Family& family : families_of(request_.space, *model, pipeline, cuts, reach)) {
     const int stages = stages_of(family.spec, pipeline);
     const bool placed = family.spec.scheduler->place != nullptr;
     if (!suits(family.spec, pipeline) || (placed && (stages == 0 || stages > set.layers))) {
@@ -245,9 +248,25 @@ void Search::add_set(const Shape& shape) {
   }
 }
 
+// The families of all pipeline degrees: with all their knobs where that is little work.
+void Search::add_sets() {
+  for (const Shape& shape : shapes_) add_set(shape, KnobReach::all);
+  std::int64_t cuts = 0;
+  std::int64_t work = 0;
+  for (const Shape& shape : shapes_) {
+    const auto set = sets_.find(shape.degrees.pipeline);
+    if (set == sets_.end() || work > most_work_of_knobs) continue;
+    cuts += set->second.all_cuts;
+    work += set->second.all_cuts * shape.degrees.pipeline * shape.microbatches;
+  }
+  if (cuts <= most_cuts && work <= most_work_of_knobs && !in_groups()) return;
+  sets_.clear();
+  for (const Shape& shape : shapes_) add_set(shape, KnobReach::one);
+}
+
 // The bounds of all shapes, and the families of all pipeline degrees.
 void Search::rate_shapes() {
-  for (const Shape& shape : shapes_) add_set(shape);
+  add_sets();
   limit_.resize(shapes_.size());
   std::vector<Rated> all(shapes_.size());
   in_parallel(all.size(), workers_,
@@ -445,6 +464,13 @@ void Search::note_bound(const Node& node) {
   if (!cannot_fit(node)) least_bound_ = std::min(least_bound_.value_or(Time::max()), node.step);
 }
 
+// Whether the candidates of a family are all that its bound speaks of, so that what was simulated
+// of them says more: every cut, and where recomputing some stages may make one fit, that is fixed.
+bool Search::is_whole(const Node& node) const {
+  const bool every_cut = all_cuts_ || !request_.space.partitions.empty();
+  return every_cut && (!request_.space.recomputation.empty() || !nth(limit_, node.shape));
+}
+
 // Counts and keeps what need not be simulated.
 bool Search::pruned(const Node& node) {
   if (request_.exhaustive) return false;
@@ -484,6 +510,7 @@ bool Search::walk_batch(std::size_t most) {
   std::vector<std::pair<Node, std::size_t>> judged;  // with the first behind them in the batch
   std::vector<Node> awaiting;                        // until others of their family are judged
   std::map<std::pair<int, int>, int> of_family;
+  std::vector<Node> walked;
   std::size_t taken = 0;
   while (!nodes_.empty() && taken < most) {
     std::vector<int> shapes;
@@ -508,7 +535,7 @@ bool Search::walk_batch(std::size_t most) {
       awaiting.push_back(node);
       continue;
     }
-    note_bound(node);
+    walked.push_back(node);
     left_ -= candidates_in(node);
     std::vector<Candidate>& candidates = fits ? batch : too_large;
     for (Candidate& candidate : candidates_of(node)) candidates.push_back(std::move(candidate));
@@ -520,18 +547,23 @@ bool Search::walk_batch(std::size_t most) {
     std::push_heap(nodes_.begin(), nodes_.end(), worse<Node>);
   }
   if (!too_large.empty()) judge(too_large, Refined::no);
-  if (batch.empty()) return !nodes_.empty();
-  const Judged now = judge(batch);
-  bool learned = false;
-  std::size_t begin = 0;
-  for (const auto& [node, end] : judged) {
-    std::optional<Time> step;  // of its fastest cut
-    for (; begin < end; ++begin) {
-      if (now.steps[begin]) step = std::min(step.value_or(Time::max()), *now.steps[begin]);
+  bool changed = false;
+  if (!batch.empty()) {
+    const Judged now = judge(batch);
+    changed = now.changed;
+    std::size_t begin = 0;
+    for (const auto& [node, end] : judged) {
+      std::optional<Time> step;  // of its fastest cut
+      for (; begin < end; ++begin) {
+        if (now.steps[begin]) step = std::min(step.value_or(Time::max()), *now.steps[begin]);
+      }
+      if (step && searches(node) && learn(node, *step)) changed = true;
     }
-    if (step && searches(node) && learn(node, *step)) learned = true;
   }
-  if (now.changed || learned) prune_all();
+  for (const Node& node : walked) {
+    if (partial_ || !is_whole(node)) note_bound(node);
+  }
+  if (changed) prune_all();
   return !nodes_.empty();
 }
 

@@ -83,7 +83,8 @@ class Search {
   bool ended();
   void report(bool now);
   Rated rated(int shape, bool families);
-  void add_set(const Shape& shape);
+  void add_set(const Shape& shape, KnobReach reach);
+  void add_sets();
   void rate_shapes();
   void expand(const std::vector<int>& shapes);
   void expand_all();
@@ -102,6 +103,7 @@ class Search {
   bool pruned(const Node& node);
   void prune_all();
   void note_bound(const Node& node);
+  bool is_whole(const Node& node) const;
   std::vector<Candidate> candidates_of(const Node& node) const;
   /// Keeps what was pruned, where the request wants to know.
   void drop(const Node& node, std::int64_t candidates);

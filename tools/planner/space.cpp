@@ -42,6 +42,50 @@ const std::array<KnobValues, 13>& knob_values() {
   return table;
 }
 
+// Knobs of the schedules that order their ops by their costs: every value with every other.
+struct KnobProduct {
+  std::string_view scheduler;
+  std::vector<std::pair<std::string_view, std::vector<std::string_view>>> knobs;
+};
+
+const std::array<KnobProduct, 4>& knob_products() {
+  static const std::array<KnobProduct, 4> table{{
+      {"zb_auto", {{"limit", {"p", "2p", "memory"}}, {"placement", {"straight", "looped", "v"}}}},
+      {"zb_auto",
+       {{"limit", {"memory"}}, {"goal", {"makespan"}}, {"placement", {"straight", "looped", "v"}}}},
+      {"list",
+       {{"priority", {"backward_first", "forward_first", "critical_path"}},
+        {"placement", {"straight", "looped", "v"}}}},
+      {"cyclic", {{"limit", {"p", "2p", "memory"}}, {"placement", {"straight", "looped", "v"}}}},
+  }};
+  return table;
+}
+
+// Adds those that are not there yet and have a layer for each stage.
+void add_products(const ScheduleSpec& plain, int pipeline, int layers,
+                  std::vector<ScheduleSpec>& specs) {
+  for (const KnobProduct& product : knob_products()) {
+    if (product.scheduler != plain.scheduler->name) continue;
+    std::vector<ScheduleSpec> all{plain};
+    for (const auto& [knob, values] : product.knobs) {
+      std::vector<ScheduleSpec> more;
+      for (const ScheduleSpec& spec : all) {
+        for (const std::string_view value : values) {
+          more.push_back(spec);
+          more.back().knobs[std::string(knob)] = std::string(value);
+        }
+      }
+      all = std::move(more);
+    }
+    for (ScheduleSpec& spec : all) {
+      if (stages_of(spec, pipeline) > layers) continue;
+      if (std::find(specs.begin(), specs.end(), spec) == specs.end()) {
+        specs.push_back(std::move(spec));
+      }
+    }
+  }
+}
+
 // Whether the slices that a schedule cuts sequences into are whole, and long enough to be tried.
 bool cuts_well(const ScheduleSpec& spec, const Model& model) {
   const auto knob = spec.knobs.find("sequence_chunks");
@@ -54,7 +98,7 @@ bool cuts_well(const ScheduleSpec& spec, const Model& model) {
 // Every scheduler with its defaults, and with each of the values above. `cuts`: whether slices of
 // sequences have a price of their own; else none that cuts them, nor one of rebuilt order.
 std::vector<ScheduleSpec> default_specs(bool asynchronous, const Model& model, int pipeline,
-                                        bool cuts) {
+                                        bool cuts, KnobReach reach) {
   const int layers = static_cast<int>(model.layers.size());
   std::vector<ScheduleSpec> specs;
   for (const Scheduler* const scheduler : schedulers()) {
@@ -74,6 +118,7 @@ std::vector<ScheduleSpec> default_specs(bool asynchronous, const Model& model, i
         if (cuts_well(spec, model)) specs.push_back(std::move(spec));
       }
     }
+    if (reach == KnobReach::all) add_products(plain, pipeline, layers, specs);
   }
   return specs;
 }
@@ -124,10 +169,10 @@ int stages_of(const ScheduleSpec& spec, int devices) {
   }
 }
 
-std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline,
-                                bool cuts) {
+std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline, bool cuts,
+                                KnobReach reach) {
   const std::vector<ScheduleSpec> specs =
-      space.schedules.empty() ? default_specs(space.asynchronous, model, pipeline, cuts)
+      space.schedules.empty() ? default_specs(space.asynchronous, model, pipeline, cuts, reach)
                               : space.schedules;
   const std::vector<Recomputation> recomputation =
       space.recomputation.empty() ? default_recomputation(model) : space.recomputation;

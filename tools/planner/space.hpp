@@ -17,6 +17,12 @@ struct Family {
   Offloading offloading{};
 };
 
+/// Which values of the knobs of schedules that order their ops by their costs are tried.
+enum class KnobReach : std::uint8_t {
+  one,  // of one knob at a time, beside the defaults of the others
+  all,  // placement with limit, goal or priority
+};
+
 /// Those to try on a pipeline of so many ranks: what the space says, else every synchronous
 /// schedule (with PlanSpace::asynchronous all), with the knobs that change its memory or its chunks
 /// as far as the model has layers for them; each without recomputation, with selective one where
@@ -24,7 +30,7 @@ struct Family {
 /// are priced by kernels of their own; without, none that cuts sequences unless the space names it,
 /// and with it none whose order is rebuilt.
 std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline,
-                                bool cuts = false);
+                                bool cuts = false, KnobReach reach = KnobReach::one);
 
 /// Tokens of the shortest slice on a rank that is tried where no schedule is named: products of as
 /// many rows take 8 to 24 % longer than at their full rate (KernelRates::gemm_rows, 83 to 250 of

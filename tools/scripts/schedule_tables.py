@@ -56,8 +56,8 @@ searches for the round itself (`search/cyclic_order.hpp`), of one micro-batch or
 loops also the rounds of grouped interleaving. Under tight limits on looped stages, and below `p` stashes, `zb_auto`
 may still be faster: its orders need not repeat. Of 560 random cases at as many stashes (2026-11-30), no order of
 sail-sg's generators has a shorter span than `zb_auto`'s but those of zbv.py in a V with 2p stashes or more. Its rounds are
-tried since (`search/v_rounds.hpp`): of 500 cases of that kind with 2 to 8 devices none has a shorter span, and with
-`goal=makespan` none ends before; of 275 others 17 did, by at most 2.7 %.
+tried since (`search/v_rounds.hpp`): in 500 cases of that kind, with 2 to 8 devices, none of its orders has a shorter span,
+nor ends before that with `goal=makespan`; until then 17 of 275 had, by at most 2.7 %.
 
 Chimera with 2f pipelines (`chimera:pipelines=`) is idle for (p/f-2)·max(F, B) in a step of p micro-batches, by as many
 copies of the weights. BPipe (`1f1b:stashes=paired`) takes 1F1B's time where a copy takes no longer than an op (with 4
