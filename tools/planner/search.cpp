@@ -465,10 +465,13 @@ void Search::note_bound(const Node& node) {
 }
 
 // Whether the candidates of a family are all that its bound speaks of, so that what was simulated
-// of them says more: every cut, and where recomputing some stages may make one fit, that is fixed.
+// of them says more: every cut, a fixed order of lengths, and where recomputing some stages may
+// make one fit, that is fixed.
 bool Search::is_whole(const Node& node) const {
   const bool every_cut = all_cuts_ || !request_.space.partitions.empty();
-  return every_cut && (!request_.space.recomputation.empty() || !nth(limit_, node.shape));
+  const bool orders_left = !request_.setting.lengths.empty() && !request_.setting.lengths_order;
+  return every_cut && !orders_left &&
+         (!request_.space.recomputation.empty() || !nth(limit_, node.shape));
 }
 
 // Counts and keeps what need not be simulated.
