@@ -34,6 +34,7 @@
 //   3 |    0aa1bb2cc3dd4ee5ff6ggA7hhBCDEFGH
 #include "schedulers/zb_auto.hpp"
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -206,11 +207,19 @@ Program searched(const Problem& problem, Goal goal) {
   const auto by_search = [&](const StashLimit& limit) {
     return freeze(blank, search_order(problem, limit).lists);
   };
-  // The limit in bytes under which messages leave room may be another for a round.
+  // The limit in bytes under which messages leave room may be another for a round, or a list.
   const auto by_round = [&](const StashLimit& limit) {
     return freeze(blank, unrolled(cyclic_order(problem, limit).round, problem.microbatches));
   };
-  return under_limit(problem, choice, true, goal, by_search, by_round);
+  std::vector<std::function<Program(const StashLimit&)>> others{by_round};
+  for (const Rank& rank : {backward_first(), forward_first(), critical_path_first(problem, true)}) {
+    others.emplace_back([&problem, &blank, rank](const StashLimit& limit) {
+      ListRules rules;
+      rules.rank = rank;
+      return freeze(blank, list_schedule(problem, rules, limit).ops);
+    });
+  }
+  return under_limit(problem, choice, true, goal, by_search, others);
 }
 
 bool keeps(const Program& program, const LimitChoice& choice) {

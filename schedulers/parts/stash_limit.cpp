@@ -15,6 +15,7 @@ namespace stageline {
 namespace {
 
 constexpr int most_tries = 12;
+constexpr std::int64_t most_fewer = 3;
 constexpr int most_lowered = 4;  // of them by so many bytes, then to the smallest limit
 
 // Beside stashes and messages.
@@ -60,6 +61,14 @@ class MemoryLimits {
   const StashLimit& limit() const { return limit_; }
   bool is_limited() const {
     return std::any_of(limit_.most.begin(), limit_.most.end(), [](auto most) { return most >= 0; });
+  }
+
+  /// Whether a device has no room for the stashes of all micro-batches.
+  bool binds() const {
+    for (std::size_t d = 0; d < limit_.most.size(); ++d) {
+      if (limit_.most[d] >= 0 && limit_.most[d] / problem_.microbatches < least_[d]) return true;
+    }
+    return false;
   }
 
   /// Where none has fitted yet. `over`: by device, what the last peak exceeds the memory by. Takes
@@ -132,8 +141,9 @@ class BestFitting {
   std::pair<Time, Time> times_;
 };
 
-// The most stashes, as many on all devices, whose program fits, by bisection. A limit in bytes that
-// messages have lowered may leave one device fewer than another has without need.
+// The most stashes, as many on all devices, whose program fits, by bisection, and the next fewer,
+// which may take less time. A limit in bytes that messages have lowered may leave one device fewer
+// than another has without need.
 void offer_equal_stashes(const Problem& problem,
                          const std::function<Program(const StashLimit&)>& make, BestFitting& best) {
   const auto devices = std::max<std::int64_t>(static_cast<std::int64_t>(problem.devices.size()), 1);
@@ -151,11 +161,19 @@ void offer_equal_stashes(const Problem& problem,
     }
     (fits ? least : most) = fits ? stashes + 1 : stashes - 1;
   }
+  for (std::int64_t fewer = 1; fewer <= most_fewer && most > fewer; ++fewer) {
+    try {
+      best.offer(make(stash_limit(problem, most - fewer)));
+    } catch (const UsageError&) {  // too few for this schedule
+      return;
+    }
+  }
 }
 
 // First the limit is lowered by what the peak exceeds the memory, until a program fits. It may then
 // be lower than necessary, since fewer stashes also mean fewer messages that wait: the limits
-// between it and the last that did not fit are bisected, then equal numbers of stashes are tried.
+// between it and the last that did not fit are bisected, then equal numbers of stashes are tried:
+// also where the first limit fits at once, since a search may find less with more room.
 void offer_by_memory(const Problem& problem, bool split,
                      const std::function<Program(const StashLimit&)>& make, BestFitting& best) {
   MemoryLimits limits(problem, split);
@@ -164,7 +182,10 @@ void offer_by_memory(const Problem& problem, bool split,
   try {
     for (int i = 0; i < most_tries; ++i) {
       const MemoryTrial trial = best.offer(make(limits.limit()));
-      if (i == 0 && trial.fits()) return;
+      if (i == 0 && trial.fits()) {
+        if (!limits.binds()) return;
+        break;
+      }
       fitted = fitted || trial.fits();
       if (!fitted) {
         limits.lower(trial.over);
@@ -182,18 +203,19 @@ void offer_by_memory(const Problem& problem, bool split,
 // The fastest program that fits.
 Program by_memory(const Problem& problem, bool split, Goal goal,
                   const std::function<Program(const StashLimit&)>& make,
-                  const std::function<Program(const StashLimit&)>& other) {
+                  const std::vector<std::function<Program(const StashLimit&)>>& others) {
   if (!MemoryLimits(problem, split).is_limited()) return make({});
   BestFitting best(problem, goal);
   std::optional<UsageError> lacking;
-  for (const auto* const each : {&make, &other}) {
-    if (!*each) continue;
+  const auto offer = [&](const std::function<Program(const StashLimit&)>& each) {
     try {
-      offer_by_memory(problem, split, *each, best);
+      offer_by_memory(problem, split, each, best);
     } catch (const UsageError& error) {
       if (!lacking) lacking = error;
     }
-  }
+  };
+  offer(make);
+  for (const auto& each : others) offer(each);
   if (best.program()) return *std::move(best.program());
   if (lacking) throw UsageError(*lacking);
   // Not seen: one device after another would have to be too full.
@@ -220,14 +242,14 @@ LimitChoice read_limit(const std::string& schedule, const std::string& text, int
 
 Program under_limit(const Problem& problem, const LimitChoice& choice, bool split, Goal goal,
                     const std::function<Program(const StashLimit&)>& make,
-                    const std::function<Program(const StashLimit&)>& other) {
+                    const std::vector<std::function<Program(const StashLimit&)>>& others) {
   switch (choice.kind) {
     case LimitChoice::Kind::none:
       return make({});
     case LimitChoice::Kind::stashes:
       return make(stash_limit(problem, choice.stashes));
     case LimitChoice::Kind::memory:
-      return by_memory(problem, split, goal, make, other);
+      return by_memory(problem, split, goal, make, others);
   }
   return {};
 }

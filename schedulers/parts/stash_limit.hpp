@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "schedulers/parts/list_schedule.hpp"
 #include "schedulers/scheduler.hpp"
@@ -34,11 +35,12 @@ enum class Goal : std::uint8_t { span, makespan };
 /// what each device has beside weights, gradients, optimizer state and workspace; where messages
 /// take more than is left, less, until the simulated peak fits, and then as little less as is found
 /// in 12 calls of `make`, and beside these the most stashes, the same number on all devices, that
-/// are found to fit; by `other`, if there is one, likewise. Among programs that fit, the best by
-/// `goal` as simulated (devices of unknown memory have no limit). Throws UsageError when it cannot
-/// be made to fit, with what is missing.
+/// are found to fit, and three fewer; by each of `others` likewise. Where there is room for the
+/// stashes of all micro-batches, `make` is called once. Among programs that fit, the best by `goal`
+/// as simulated (devices of unknown memory have no limit). Throws UsageError when it cannot be made
+/// to fit, with what is missing.
 Program under_limit(const Problem& problem, const LimitChoice& choice, bool split, Goal goal,
                     const std::function<Program(const StashLimit&)>& make,
-                    const std::function<Program(const StashLimit&)>& other = {});
+                    const std::vector<std::function<Program(const StashLimit&)>>& others = {});
 
 }  // namespace stageline
