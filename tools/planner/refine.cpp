@@ -39,14 +39,6 @@ std::optional<int> last_rebuilt(const Recomputation& rebuilt) {
   return range.last;
 }
 
-// Whether the order of micro-batches is open, and makes a difference.
-bool orders_differ(const SettingRequest& request, int microbatches) {
-  if (request.lengths.empty() || request.lengths_order) return false;
-  const std::vector<Documents> lengths = lengths_of(request.lengths, microbatches, 1);
-  return std::any_of(lengths.begin(), lengths.end(),
-                     [&](const Documents& one) { return one != lengths.front(); });
-}
-
 int cuts_of(const Candidate& candidate) {
   const int stages = std::max(1, stages_of(candidate.spec, candidate.shape.degrees.pipeline));
   const int cuts = cut_work / stages / std::max(1, candidate.shape.microbatches);
@@ -54,6 +46,14 @@ int cuts_of(const Candidate& candidate) {
 }
 
 }  // namespace
+
+bool Search::orders_differ(const Shape& shape) const {
+  const SettingRequest& request = request_.setting;
+  if (request.lengths.empty() || request.lengths_order) return false;
+  const std::vector<Documents> lengths = lengths_of(request.lengths, shape.microbatches, 1);
+  return std::any_of(lengths.begin(), lengths.end(),
+                     [&](const Documents& one) { return one != lengths.front(); });
+}
 
 std::vector<Candidate> Search::neighbours(const FrontPoint& point) const {
   std::vector<Candidate> near;
@@ -66,7 +66,7 @@ std::vector<Candidate> Search::neighbours(const FrontPoint& point) const {
       if (request_.space.partitions.empty()) other.partition = "balanced";
     }
   }
-  if (orders_differ(request_.setting, here.shape.microbatches)) {
+  if (orders_differ(here.shape)) {
     for (const LengthsOrder order : all_lengths_orders) {
       if (order == here.lengths_order.value_or(LengthsOrder::given)) continue;
       near.emplace_back(here).lengths_order = order;

@@ -469,9 +469,8 @@ void Search::note_bound(const Node& node) {
 // make one fit, that is fixed.
 bool Search::is_whole(const Node& node) const {
   const bool every_cut = all_cuts_ || !request_.space.partitions.empty();
-  const bool orders_left = !request_.setting.lengths.empty() && !request_.setting.lengths_order;
-  return every_cut && !orders_left &&
-         (!request_.space.recomputation.empty() || !nth(limit_, node.shape));
+  const bool rebuilt_as_said = !request_.space.recomputation.empty() || !nth(limit_, node.shape);
+  return every_cut && rebuilt_as_said && !orders_differ(nth(shapes_, node.shape));
 }
 
 // Counts and keeps what need not be simulated.

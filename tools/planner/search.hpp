@@ -134,6 +134,8 @@ class Search {
       const std::vector<const Candidate*>& candidates);
   bool enter(const Candidate& candidate, const Judgement& judgement,
              Refined refined = Refined::yes);
+  /// Whether the order of micro-batches is open, and makes a difference.
+  bool orders_differ(const Shape& shape) const;
   std::vector<Candidate> neighbours(const FrontPoint& point) const;
   std::vector<Candidate> lighter(const FrontPoint& point) const;
   bool fit_by_recomputing();
