@@ -57,6 +57,21 @@ TEST_CASE("plain 1F1B of one pipeline rank is called what it is") {
   CHECK(named(point).starts_with("gpipe, "));
 }
 
+TEST_CASE("a point that ties with the fastest is taken, and the fastest is named beside it") {
+  const std::vector<PlanPoint> front{
+      point_of("zb_h1", parse_time("100ms"), Bytes{1000}, "balanced"),
+      point_of("1f1b", parse_time("101.5ms"), Bytes{950}, "balanced"),
+      point_of("gpipe", parse_time("102ms"), Bytes{500}, "balanced")};
+  const Recommendation found = recommend(front, Objective::time, 0.01, Tie{2, 3});
+  CHECK(found.index == 2);
+  CHECK(says(found.sentence, "gpipe"));
+  CHECK(says(found.sentence,
+             "500 B, the least time × memory of 3 that tie; the fastest, by less "
+             "than can be told, 2.0 % faster: zb_h1"));
+  const Recommendation fastest = recommend(front, Objective::time, 0.01, Tie{0, 3});
+  CHECK(says(fastest.sentence, "1.000 kB, the fastest; "));
+}
+
 TEST_CASE("less memory is said of less memory alone") {
   std::vector<PlanPoint> front{point_of("1f1b", parse_time("100ms"), Bytes{1000}, "balanced"),
                                point_of("1f1b", parse_time("110ms"), Bytes{1100}, "balanced")};

@@ -282,8 +282,9 @@ TEST_CASE("a point with a range has it as a whisker, and says so") {
 
 TEST_CASE("JSON marks the points that tie, and the schedules that were held against runs") {
   CHECK_FALSE(parsed(small_plan())["front"][0].contains("tie"));
-  const auto json =
-      nlohmann::json::parse(plan_json(setting(), request_of_plan(), small_plan(), {}, {}, {0, 1}));
+  Plan plan = small_plan();
+  plan.tied = {0, 1};
+  const auto json = parsed(plan);
   CHECK(json["front"][1]["tie"] == true);
   CHECK(json["front"][2]["tie"] == false);
   CHECK(json["front"][1]["schedule_held"] == false);

@@ -19,7 +19,7 @@ struct JsonValue;  // traces/json/tree.hpp
 struct Request {
   SettingRequest setting;          // of no schedules: 1F1B
   bool timeline = false;           // with every span of the run
-  double within = default_within;  // as rank() takes it
+  std::optional<double> within{};  // as ComparisonQuestion has it
   TrainingBudget budget{};         // the training whose GPU-hours and price are asked
   std::vector<std::string> notes;  // how names of schedules were read
 };

@@ -165,9 +165,10 @@ class Comparing {
     const std::vector<Row>& rows = found_.rows;
     const std::vector<Measured> measured = measured_by(question_.by, rows, found_.uncertain);
     for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
-      found_.orders.push_back(question_.by == RankBy{}
-                                  ? ranked(rows, synchrony, question_.within)
-                                  : ranked_by(rows, synchrony, measured, found_.uncertain));
+      found_.orders.push_back(
+          question_.by == RankBy{}
+              ? ranked(rows, synchrony, question_.within.value_or(default_within))
+              : ranked_by(rows, synchrony, measured, found_.uncertain));
     }
     found_.fits = std::any_of(rows.begin(), rows.end(), [](const Row& row) {
       return row.outcome && row.outcome->fit != Fit::no;
@@ -176,7 +177,7 @@ class Comparing {
   }
 
   // Steps of language models alone have a range.
-  void look_for_ties(const RankedRows& order) {
+  void look_for_ties(RankedRows& order) {
     if (!order.recommended) return;
     const RowDifferences differences = differences_of(found_.rows);
     std::vector<AdvisedRow> advised;
@@ -185,15 +186,20 @@ class Comparing {
       const Row& row = found_.rows[i];
       const Outcome& outcome = *row.outcome;
       if (outcome.fit == Fit::no || !(outcome.throughput > 0)) continue;
+      if (outcome.lower_bound) continue;
       if (!intervals_of(row.asked.model(), row.asked.ranked()).step) return;
       const Bytes peak =
           outcome.bytes_known() ? nth(outcome.memory.device, outcome.peak_device()).peak : Bytes{};
-      advised.push_back(
-          {row_name(row, differences), outcome.schedule, 1 / outcome.throughput, peak});
+      advised.push_back({row_name(row, differences), outcome.schedule, 1 / outcome.throughput, peak,
+                         outcome.schedule});
       places.push_back(i);
     }
-    places.resize(rows_that_tie(advised));
-    found_.tied = std::move(places);
+    const std::vector<std::size_t> ties = rows_that_tie(advised);
+    for (const std::size_t tie : ties) found_.tied.push_back(places[tie]);
+    if (!question_.within && ties.size() > 1) {
+      order = ranked(found_.rows, order.synchrony, default_within,
+                     Tie{places[best_of_ties(advised, ties)], ties.size()});
+    }
     found_.ties = notes_on_advice(advised, row_name(found_.rows[*order.recommended], differences));
   }
 

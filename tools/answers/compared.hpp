@@ -24,7 +24,8 @@ enum class Redrawn : std::uint8_t {
 
 /// Takes all schedules where none is named.
 struct ComparisonQuestion : SettingQuestion {
-  double within = default_within;   // as ranked() takes it
+  /// As ranked() takes it. Empty: default_within, or where rows tie the best of them.
+  std::optional<double> within{};
   RankBy by{};                      // what rows are ranked by
   TrainingBudget budget{};          // what a cost is of
   std::optional<CauseOrder> why{};  // of two schedules: the order of causes

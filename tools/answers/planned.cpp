@@ -10,7 +10,6 @@
 #include "tools/answers/question.hpp"
 #include "tools/inputs/lengths.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
-#include "tools/study/evidence/ties.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -25,23 +24,6 @@ void add_recommended(const PlanPoint& point, bool drawn, PlanAnswer& found) {
   if (!drawn) return;
   found.drawn.push_back(searched_case(again, its, point.candidate.spec, its.device_counts.front()));
   found.outcomes.push_back(study(found.drawn.back(), Curves::all));
-}
-
-// Steps of language models alone have a range.
-void look_for_ties(PlanAnswer& found) {
-  const Plan& plan = found.plan;
-  std::vector<AdvisedRow> advised;
-  for (std::size_t i = 0; i < plan.front.size(); ++i) {
-    const PlanPoint& point = plan.front[i];
-    if (!point.verdict.intervals.step) return;
-    if (point.devices() != plan.front.front().devices()) continue;
-    advised.push_back({fmt::format("point {}", i + 1), title(point.candidate.spec),
-                       to_seconds(point.verdict.step), point.verdict.fullest()});
-    found.tied.push_back(i);
-  }
-  found.tied.resize(rows_that_tie(advised));
-  found.ties = notes_on_advice(
-      advised, plan.recommended ? fmt::format("point {}", *plan.recommended + 1) : "");
 }
 
 }  // namespace
@@ -61,7 +43,6 @@ PlanAnswer answer(const PlanQuestion& question) {
   if (found.interrupted && found.plan.front.empty()) {
     throw NothingKnown{"no candidate was found that fits"};
   }
-  look_for_ties(found);
   if (found.plan.recommended) {
     add_recommended(found.plan.front[*found.plan.recommended], question.drawn, found);
   }

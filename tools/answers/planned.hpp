@@ -26,10 +26,6 @@ struct PlanAnswer {
   bool interrupted = false;  // by `stop` of the request
   /// How the costs of the recommended micro-batch size came about, where nobody measured them.
   std::vector<std::string> size_notes{};
-  std::vector<std::string>
-      ties{};  // notes_on_advice() of the points on as many devices as the first
-  /// The points that tie with the first, itself one of them; empty where they have no range.
-  std::vector<std::size_t> tied{};
   std::vector<Case> drawn{};  // the recommended point, or nothing
   std::vector<Outcome> outcomes{};
 };

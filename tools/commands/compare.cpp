@@ -56,9 +56,10 @@ std::string text_of(const CompareFlags& flags, const Comparison& found) {
 // What plan would try beside; empty: little is to be gained.
 std::string hint_of(const CompareFlags& flags, const ComparisonQuestion& question,
                     const Comparison& found) {
-  return plan_hint(question.setting, found.setting, found.rows,
-                   ranked(found.rows, Synchrony::synchronous, question.within),
-                   typed_setting(flags.common, flags.all_flags, {SettingOf::ranks}, {"devices"}));
+  return plan_hint(
+      question.setting, found.setting, found.rows,
+      question.by == RankBy{} ? found.orders.front() : ranked(found.rows, Synchrony::synchronous),
+      typed_setting(flags.common, flags.all_flags, {SettingOf::ranks}, {"devices"}));
 }
 
 int run_compare(const CompareFlags& flags) {

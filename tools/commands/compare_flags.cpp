@@ -57,7 +57,8 @@ void add_compare_flags(Flags command, CompareFlags& flags) {
       "percentile; default: time, or p95");
   output.option("--within", flags.within,
                 "recommend the least memory among schedules at most this much slower than the "
-                "fastest; default: 1%");
+                "fastest; default: 1%, or where language models tie that with the least time × "
+                "memory");
   command.in(SettingGroup::search)
       .option("--jobs", flags.jobs,
               "rows that are simulated at a time; default: one a processor core. The answer is the "

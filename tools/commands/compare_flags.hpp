@@ -24,7 +24,7 @@ struct CompareFlags {
   int top = 10;
   bool full = false;
   std::string columns;  // as typed
-  std::string within;   // empty: 1%
+  std::string within;   // empty: 1%, or the best of rows that tie
   int jobs = 0;
   bool no_changes = false;
   PerturbationFlags perturbations;

@@ -79,7 +79,7 @@ struct PlanFlags {
   std::optional<std::int64_t> samples;
   std::string tokens_per_step;
   std::string objective;
-  std::string within = "1%";
+  std::string within;
   std::string slower_by;
   std::string budget;
   bool thorough = false;
@@ -209,7 +209,7 @@ std::vector<std::string> notes_of(const PlanFlags& flags, const PlanAnswer& foun
     const std::optional<Interval>& interval = point.verdict.intervals.step;
     if (interval) say("range: " + provenance_of(*interval));
   }
-  for (const std::string& note : found.ties) say(note);
+  for (const std::string& note : found.plan.ties) say(note);
   for (const std::string& note : found.plan.notes) say(note);
   for (const std::string& note : found.size_notes) say(note);
   if (found.interrupted) {
@@ -229,7 +229,7 @@ PlanRequest plan_request(const PlanFlags& flags) {
   if (!flags.objective.empty()) {
     request.objective = one_of(all_objectives, flags.objective, "--objective");
   }
-  request.within = parse_within(flags.within, "--within");
+  if (!flags.within.empty()) request.within = parse_within(flags.within, "--within");
   if (!flags.slower_by.empty()) {
     if (flags.slower_by != "any") request.slower_by = parse_within(flags.slower_by, "--slower-by");
   } else if (request.objective == Objective::time) {
@@ -304,9 +304,7 @@ int run_plan(const PlanFlags& flags) {
   const std::string emission = emitted_text(flags, found);
   std::vector<std::string> said = notes_of(flags, found);
   Forms forms;
-  forms.json = [&] {
-    return plan_json(found.setting, found.request, found.plan, view, said, found.tied);
-  };
+  forms.json = [&] { return plan_json(found.setting, found.request, found.plan, view, said); };
   if (!none) {
     forms.svg = [&](const SvgOptions& options) {
       return chart_svg(plan_chart(found.setting, found.request, found.plan), options);
@@ -362,7 +360,8 @@ void add_plan(Flags command) {
                                      fmt::join(names_of(all_objectives), ", ")));
   search.option("--within", flags->within,
                 "recommend the least memory among what is at most this much slower than the "
-                "fastest; default: 1%");
+                "fastest; default: 1%, or where language models tie that with the least time × "
+                "memory");
   search.option("--slower-by", flags->slower_by,
                 "end the front where a step takes so much longer than the fastest, whatever it "
                 "saves in memory; any: nowhere; default: 50% with --objective time, else any");

@@ -166,18 +166,21 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
   return rows;
 }
 
-RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony, double within) {
+RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony, double within,
+                  const std::optional<Tie>& tie) {
   std::vector<const Outcome*> outcomes;
   std::vector<std::size_t> of;
   std::vector<std::string> names;
   const RowDifferences differences = differences_of(rows);
+  std::optional<Tie> tie_of_outcomes;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].outcome || rows[i].outcome->synchrony != synchrony) continue;
+    if (tie && i == tie->taken) tie_of_outcomes = Tie{outcomes.size(), tie->rows};
     outcomes.push_back(&*rows[i].outcome);
     of.push_back(i);
     names.push_back(row_name(rows[i], differences));
   }
-  const Ranked order = rank(outcomes, within, names);
+  const Ranked order = rank(outcomes, within, names, tie_of_outcomes);
   RankedRows result;
   result.synchrony = synchrony;
   result.sentence = order.sentence;

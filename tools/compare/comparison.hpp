@@ -72,8 +72,9 @@ struct RankedRows {
   std::optional<std::size_t> recommended;  // as rank() recommends
   std::string sentence;                    // both, and the reason
 };
-RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony,
-                  double within = default_within);
+/// `tie`: into the rows.
+RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony, double within = default_within,
+                  const std::optional<Tie>& tie = {});
 
 /// "1%" as a share of 1, from 0 to 100 %. Throws UsageError, which begins with `what`.
 double parse_within(const std::string& text, const std::string& what);

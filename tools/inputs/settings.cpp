@@ -261,7 +261,7 @@ constexpr std::array rows{
         .of = Of::answer,
         .help =
             "recommend the least memory among schedules at most this much slower than the fastest; "
-            "default: 1%"},
+            "default: 1%, or where language models tie that with the least time × memory"},
     SettingRow{.key = "timeline",
                .group = Group::output,
                .form = Form::yes,

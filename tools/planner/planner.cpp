@@ -3,12 +3,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "schedulers/scheduler.hpp"
 #include "sim/base/errors.hpp"
+#include "tools/inputs/degrees.hpp"
 #include "tools/planner/layer_groups.hpp"
 #include "tools/planner/search.hpp"
 #include "tools/planner/words.hpp"
+#include "tools/study/evidence/ties.hpp"
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/figures/notes.hpp"
 
@@ -100,6 +104,52 @@ std::string_view name(Objective objective) {
   return "";  // unreachable; g++ wants it
 }
 
+namespace {
+
+// The points on as many devices as the first, with their places; none where one has no range:
+// steps of language models alone have one.
+std::vector<std::pair<AdvisedRow, std::size_t>> advised_points(
+    const std::vector<PlanPoint>& front) {
+  std::vector<std::pair<AdvisedRow, std::size_t>> advised;
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    const PlanPoint& point = front[i];
+    if (!point.verdict.intervals.step) return {};
+    if (point.devices() != front.front().devices()) continue;
+    const Shape& shape = point.candidate.shape;
+    const std::string schedule = title(point.candidate.spec);
+    advised.push_back(
+        {{fmt::format("point {}", i + 1), schedule, to_seconds(point.verdict.step),
+          point.verdict.fullest(),
+          fmt::format("{} {} {} {} {}", schedule, print(shape.degrees), zero_words(shape.degrees),
+                      shape.microbatches, shape.microbatch_size)},
+         i});
+  }
+  return advised;
+}
+
+void recommend_point(const PlanRequest& request, Plan& plan) {
+  std::vector<AdvisedRow> rows;
+  std::vector<std::size_t> places;
+  for (auto& [row, place] : advised_points(plan.front)) {
+    rows.push_back(std::move(row));
+    places.push_back(place);
+  }
+  const std::vector<std::size_t> ties = rows_that_tie(rows);
+  for (const std::size_t tie : ties) plan.tied.push_back(places[tie]);
+  std::optional<Tie> tie;
+  if (!request.within && request.objective == Objective::time && ties.size() > 1) {
+    tie = Tie{places[best_of_ties(rows, ties)], ties.size()};
+  }
+  Recommendation found =
+      recommend(plan.front, request.objective, request.within.value_or(default_within), tie);
+  plan.recommended = found.index;
+  plan.sentence = std::move(found.sentence);
+  plan.ties =
+      notes_on_advice(rows, plan.recommended ? fmt::format("point {}", *plan.recommended + 1) : "");
+}
+
+}  // namespace
+
 Plan plan(const PlanRequest& asked) {
   PlanRequest request = asked;
   // The flags of candidates then say how many devices they take.
@@ -128,9 +178,7 @@ Plan plan(const PlanRequest& asked) {
   }
   plan.partial = search.partial();
   if (!plan.partial && in.groups == 0) judge_on_half_network(whole.setting, plan.front);
-  Recommendation recommendation = recommend(plan.front, request.objective, request.within);
-  plan.recommended = recommendation.index;
-  plan.sentence = std::move(recommendation.sentence);
+  recommend_point(request, plan);
   plan.bound = search.bound();
   if (!plan.front.empty()) plan.bound = std::min(plan.bound, plan.front.front().verdict.step);
   plan.behind = !plan.partial && search.left_behind();

@@ -68,7 +68,9 @@ struct PlanRequest {
   std::int64_t samples = 0;  // of one update, all replicas together
   PlanSpace space;
   Objective objective = Objective::time;
-  double within = 0.01;  // recommend the least memory among those at most so much slower
+  /// Recommend the least memory among those at most so much slower. Empty: default_within, or where
+  /// points tie with the fastest the best of them.
+  std::optional<double> within{};
   // The front ends where a step takes so much longer than the fastest; empty: nowhere.
   std::optional<double> slower_by;
   std::optional<std::chrono::milliseconds> budget;
@@ -119,6 +121,10 @@ struct Plan {
   bool partial = false;                // the budget or `stop` ended it
   bool behind = false;                 // counts.left: estimated to be far behind the front
   std::optional<PlanMissing> missing;  // nothing fits
+  /// The points that tie with the first, itself one of them; empty where they have no range.
+  std::vector<std::size_t> tied{};
+  std::vector<std::string>
+      ties{};  // notes_on_advice() of the points on as many devices as the first
   std::vector<std::string> notes;
   std::vector<PlanDropped> dropped{};  // with keep_dropped, in the order of the search
 };

@@ -101,7 +101,8 @@ std::string named(const PlanPoint& point) {
   return text;
 }
 
-Recommendation recommend(const std::vector<PlanPoint>& front, Objective objective, double within) {
+Recommendation recommend(const std::vector<PlanPoint>& front, Objective objective, double within,
+                         const std::optional<Tie>& tie) {
   if (front.empty()) return {};
   const auto less = [](double a, double b) { return a < b; };
   double best = amount(front.front(), objective);
@@ -127,11 +128,15 @@ Recommendation recommend(const std::vector<PlanPoint>& front, Objective objectiv
     if (amount(front[i], objective) > best * (1 + share)) continue;
     if (!taken || better(front[i], front[*taken])) taken = i;
   }
+  if (tie) taken = tie->taken;
   const PlanPoint& point = front[*taken];
   Recommendation recommendation{taken, {}};
   const double distance = best > 0 ? amount(point, objective) / best - 1 : 0;
+  const bool for_memory = tie && distance > same_time;
   recommendation.sentence =
-      fmt::format("{}: {}, {}", named(point), figures(point), merit(objective, distance, within));
+      fmt::format("{}: {}, {}", named(point), figures(point),
+                  for_memory ? fmt::format("the least time × memory of {} that tie", tie->rows)
+                             : merit(objective, distance, within));
   // A step up is the next faster one; at the top, the next slower one that saves memory.
   const auto beside = [&](const PlanPoint& other) {
     const bool alike = named(other) == named(point);
@@ -143,6 +148,11 @@ Recommendation recommend(const std::vector<PlanPoint>& front, Objective objectiv
   const auto is_step = [&](const PlanPoint& fast, const PlanPoint& slow) {
     return to_seconds(fast.verdict.step) * (1 + same_time) < to_seconds(slow.verdict.step);
   };
+  if (for_memory) {
+    recommendation.sentence +=
+        fmt::format("; the fastest, by less than can be told, {}", beside(front.front()));
+    return recommendation;
+  }
   for (std::size_t next = *taken; next-- > 0;) {
     if (!is_step(front[next], point)) continue;
     recommendation.sentence += "; " + beside(front[next]);

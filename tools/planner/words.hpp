@@ -1,10 +1,12 @@
 // Sentences about plans.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/planner/planner.hpp"
+#include "tools/study/figures/ranking.hpp"
 
 namespace stageline {
 
@@ -19,6 +21,8 @@ struct Recommendation {
   std::optional<std::size_t> index;
   std::string sentence;
 };
-Recommendation recommend(const std::vector<PlanPoint>& front, Objective objective, double within);
+/// `tie`: into the front; the point that is taken, instead of the least memory `within`.
+Recommendation recommend(const std::vector<PlanPoint>& front, Objective objective, double within,
+                         const std::optional<Tie>& tie = {});
 
 }  // namespace stageline

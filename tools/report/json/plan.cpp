@@ -6,6 +6,7 @@
 #include "tools/base/json.hpp"
 #include "tools/report/json/row_parts.hpp"
 #include "tools/study/evidence/ties.hpp"
+#include "tools/study/figures/ranking.hpp"
 
 namespace stageline {
 namespace {
@@ -88,8 +89,8 @@ Json dropped_json(const PlanDropped& one) {
 }  // namespace
 
 std::string plan_json(const Setting& setting, const PlanRequest& request, const Plan& plan,
-                      const PlanView& view, const std::vector<std::string>& said,
-                      const std::vector<std::size_t>& tied) {
+                      const PlanView& view, const std::vector<std::string>& said) {
+  const std::vector<std::size_t>& tied = plan.tied;
   Json object;
   object["model"] = setting.model.name;
   object["costs"] = stageline::name(setting.model.provenance.origin);
@@ -97,7 +98,7 @@ std::string plan_json(const Setting& setting, const PlanRequest& request, const 
   object["samples"] = request.samples;
   if (setting.model.tokens > 0) object["tokens"] = request.samples * setting.model.tokens;
   object["objective"] = stageline::name(request.objective);
-  object["within"] = request.within;
+  object["within"] = request.within.value_or(default_within);
   object["slower_by"] = request.slower_by ? Json(*request.slower_by) : Json(nullptr);
   object["front"] = Json::array();
   for (std::size_t i = 0; i < plan.front.size(); ++i) {

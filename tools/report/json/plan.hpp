@@ -11,7 +11,6 @@ namespace stageline {
 /// {"front": […], "recommended": …, "sentence": …, "bound_ps": …, …}. `view` makes the commands;
 /// `said`: all notes.
 std::string plan_json(const Setting& setting, const PlanRequest& request, const Plan& plan,
-                      const PlanView& view, const std::vector<std::string>& said,
-                      const std::vector<std::size_t>& tied = {});
+                      const PlanView& view, const std::vector<std::string>& said);
 
 }  // namespace stageline

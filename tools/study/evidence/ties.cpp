@@ -32,31 +32,37 @@ std::string some_of(const std::vector<std::string>& names) {
   return text;
 }
 
-std::string note_on_ties(std::span<const AdvisedRow> ties, const std::string& advised) {
+std::string note_on_ties(std::span<const AdvisedRow> rows, std::span<const std::size_t> ties,
+                         const std::string& advised) {
+  const AdvisedRow& first = rows[ties.front()];
   std::vector<std::string> names;
-  const AdvisedRow* least = ties.data();
   const AdvisedRow* held = nullptr;
-  for (const AdvisedRow& row : ties) {
-    if (row.name != ties.front().name) names.push_back(row.name);
-    if (row.peak > Bytes{} && row.peak < least->peak) least = &row;
+  for (const std::size_t place : ties) {
+    const AdvisedRow& row = rows[place];
+    if (place != ties.front()) names.push_back(row.name);
     if (held == nullptr && is_held(row)) held = &row;
   }
   std::string note = fmt::format(
-      "ties: {} {} at most {:.1f} % more time than {}, which is less than the simulator can tell: half "
-      "of the pairs of published runs of one model on one machine are off by more than {:.1f} %",
+      "ties: {} {} at most {:.1f} % more time than {}, which is less than the simulator can tell: of "
+      "pairs of published runs that are predicted to differ by less than {:g} %, {:.0f} % came out in "
+      "that order",
       some_of(names), names.size() == 1 ? "takes" : "take",
-      100 * std::max(0.0, ties.back().time / ties.front().time - 1), ties.front().name,
-      100 * pair_spread);
-  if (least->peak > Bytes{}) {
-    note += fmt::format("; the least memory of them has {}, {}{}", least->name, print(least->peak),
-                        least->name == advised
-                            ? ", which is recommended"
-                            : fmt::format(" (--within {:.1f}% recommends it)", 100 * pair_spread));
+      100 * std::max(0.0, rows[ties.back()].time / first.time - 1), first.name, 100 * tie_width,
+      100 * in_order_of_ties);
+  const AdvisedRow& best = rows[best_of_ties(rows, ties)];
+  if (best.peak > Bytes{}) {
+    note += fmt::format(
+        "; the least time × memory of them has {}{}", best.name,
+        best.name == advised ? ", which is recommended" : " (recommended without --within)");
   }
-  if (held != nullptr && !is_held(ties.front())) {
+  if (held != nullptr && !is_held(first)) {
     note += fmt::format("; nearest to what was held against runs is {}", held->name);
   }
   return note;
+}
+
+double time_by_memory(const AdvisedRow& row) {
+  return row.time * static_cast<double>(row.peak.count);
 }
 
 }  // namespace
@@ -66,19 +72,33 @@ bool was_held(const std::string& schedule) {
   return std::find(held_schedules.begin(), held_schedules.end(), family) != held_schedules.end();
 }
 
-std::size_t rows_that_tie(std::span<const AdvisedRow> rows) {
-  if (rows.empty()) return 0;
-  std::size_t ties = 1;
-  while (ties < rows.size() && rows[ties].time <= rows.front().time * (1 + pair_spread)) ++ties;
+std::vector<std::size_t> rows_that_tie(std::span<const AdvisedRow> rows) {
+  std::vector<std::size_t> ties;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool same_run = !rows[i].run.empty() && rows[i].run == rows.front().run;
+    const double width = same_run ? tie_width_of_run : tie_width;
+    if (rows[i].time <= rows.front().time * (1 + width)) ties.push_back(i);
+  }
   return ties;
+}
+
+std::size_t best_of_ties(std::span<const AdvisedRow> rows, std::span<const std::size_t> ties) {
+  std::size_t best = ties.front();
+  for (const std::size_t i : ties) {
+    if (!(rows[i].peak > Bytes{})) return ties.front();
+    const double here = time_by_memory(rows[i]);
+    const double least = time_by_memory(rows[best]);
+    if (here < least || (here == least && is_held(rows[i]) && !is_held(rows[best]))) best = i;
+  }
+  return best;
 }
 
 std::vector<std::string> notes_on_advice(std::span<const AdvisedRow> rows,
                                          const std::string& advised) {
   std::vector<std::string> notes;
   if (rows.empty() || !(rows.front().time > 0)) return notes;
-  const std::size_t ties = rows_that_tie(rows);
-  if (ties > 1) notes.push_back(note_on_ties(rows.first(ties), advised));
+  const std::vector<std::size_t> ties = rows_that_tie(rows);
+  if (ties.size() > 1) notes.push_back(note_on_ties(rows, ties, advised));
   std::vector<std::string> never;
   for (const AdvisedRow& row : rows) {
     const std::string family = family_of_schedule(row.schedule);

@@ -16,10 +16,11 @@ namespace {
 class Ranking {
  public:
   Ranking(std::span<const Outcome* const> outcomes, double within,
-          std::span<const std::string> names)
+          std::span<const std::string> names, const std::optional<Tie>& tie)
       : outcomes_(outcomes),
         within_(within),
         names_(names),
+        tie_(tie),
         sweep_(std::any_of(outcomes.begin(), outcomes.end(), [&](const Outcome* outcome) {
           return outcome->devices != outcomes[0]->devices;
         })) {}
@@ -46,6 +47,7 @@ class Ranking {
   std::span<const Outcome* const> outcomes_;
   double within_;
   std::span<const std::string> names_;
+  std::optional<Tie> tie_;
   bool sweep_;  // several numbers of devices
   std::vector<std::size_t> order_;
 
@@ -86,6 +88,7 @@ class Ranking {
   }
 
   std::size_t recommended() const {
+    if (tie_) return tie_->taken;
     std::size_t best = order_[0];
     for (const std::size_t i : order_) {
       if (!fits(i) || times_as_fast(order_[0], i) > 1 + within_) break;
@@ -124,13 +127,17 @@ class Ranking {
   std::string less_memory_for_time(std::size_t i) const {
     const std::size_t first = order_[0];
     const std::string memory = memory_beside(first, i);
-    const std::string head = fmt::format("{}: {}, the least memory within {:g} % of the fastest",
-                                         named(i), figures(i), within_ * 100);
+    const std::string merit =
+        tie_ ? fmt::format("the least time × memory of {} that tie", tie_->rows)
+             : fmt::format("the least memory within {:g} % of the fastest", within_ * 100);
+    const std::string head = fmt::format("{}: {}, {}", named(i), figures(i), merit);
     if (!takes_time(first)) return fmt::format("{}; {} takes no time", head, named(first));
     const double faster = times_as_fast(first, i) - 1;
+    const bool same = faster < same_time;
     return fmt::format(
-        "{}; {} is {} ({}){}", head, named(first),
-        faster < same_time ? "as fast" : fmt::format("{:.1f} % faster", faster * 100), speed(first),
+        "{}; {} is {} ({}){}{}", head, named(first),
+        same ? "as fast" : fmt::format("{:.1f} % faster", faster * 100), speed(first),
+        tie_ && !same ? ", less than can be told," : "",
         memory.empty() ? "" : fmt::format(" with {} ({})", memory, print(peak(first))));
   }
 
@@ -262,8 +269,8 @@ std::string print_missing(const MemoryNeed& need) {
 }
 
 Ranked rank(std::span<const Outcome* const> outcomes, double within,
-            std::span<const std::string> names) {
-  return Ranking(outcomes, within, names).rank();
+            std::span<const std::string> names, const std::optional<Tie>& tie) {
+  return Ranking(outcomes, within, names, tie).rank();
 }
 
 }  // namespace stageline

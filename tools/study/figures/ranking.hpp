@@ -37,9 +37,17 @@ inline constexpr double same_time = 0.0005;
 /// By how much an outcome may be slower than the fastest and still be recommended for its memory.
 inline constexpr double default_within = 0.01;
 
+/// An outcome that is taken of those that tie with the fastest: their steps differ by less than can
+/// be told.
+struct Tie {
+  std::size_t taken = 0;  // into the outcomes
+  std::size_t rows = 0;   // that tie, the fastest one of them
+};
+
 /// An order of outcomes, and which of them to take. Of those that fit, or may fit, and are at most
 /// `within` slower than the fastest, the one with the least memory on its fullest device is
-/// recommended. `names`: of the outcomes, in the sentence; empty: their schedules.
+/// recommended; where some tie with the fastest, the one of them that is to be taken. `names`: of
+/// the outcomes, in the sentence; empty: their schedules.
 struct Ranked {
   // Into the outcomes, the fastest first; behind these steps that are lower bounds, and last those
   // that do not fit.
@@ -49,6 +57,6 @@ struct Ranked {
   std::string sentence;  // the recommended and the fastest, with time and memory, and the reason
 };
 Ranked rank(std::span<const Outcome* const> outcomes, double within = default_within,
-            std::span<const std::string> names = {});
+            std::span<const std::string> names = {}, const std::optional<Tie>& tie = {});
 
 }  // namespace stageline
