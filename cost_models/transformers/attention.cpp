@@ -157,15 +157,17 @@ void add_ring_sums(LayerKernels& passes, const RankSizes& sizes, const LanguageF
 }
 
 void add_grouped_products(LayerKernels& passes, const TransformerConfig& config,
-                          const RankSizes& sizes, const BlockTraffic& traffic, bool rotary) {
+                          const RankSizes& sizes, const BlockTraffic& traffic,
+                          const BlockKind& kind) {
   const double queries_and_keys = sizes.queries() + sizes.keys();
+  const double values = config.heads_of(kind).values_are_keys ? 0 : sizes.values();
   const double gate = config.attention_gate ? sizes.attended() : 0;
-  add_linear(passes, "qkv", sizes.tokens, queries_and_keys + sizes.values() + gate, sizes.hidden);
+  add_linear(passes, "qkv", sizes.tokens, queries_and_keys + values + gate, sizes.hidden);
   if (config.query_key_norm != QueryKeyNorm::none) {
-    add_elementwise(passes, "query_key_norm", sizes.bytes(sizes.tokens * queries_and_keys),
-                    traffic.norm);
+    const double normed = queries_and_keys + (config.value_norm ? sizes.values() : 0);
+    add_elementwise(passes, "query_key_norm", sizes.bytes(sizes.tokens * normed), traffic.norm);
   }
-  if (config.positions == Positions::rotary && rotary) {
+  if (config.positions == Positions::rotary && kind.rotary) {
     add_elementwise(passes, "rotary", sizes.bytes(sizes.tokens * queries_and_keys), traffic.rotary);
   }
 }
@@ -236,13 +238,13 @@ double causal_pairs(const CausalSequence& of, int ranks, int rank, bool balanced
 
 void add_attention(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form,
                    std::int64_t block) {
-  const RankSizes sizes = rank_sizes(config, form);
+  const RankSizes sizes = rank_sizes(config, form, block);
   const BlockTraffic traffic = block_traffic(form);
   if (config.latent) {
     add_latent_products(passes, *config.latent, sizes, traffic);
     if (config.kind(block).indexer) add_indexer(passes, *config.latent, sizes, form);
   } else {
-    add_grouped_products(passes, config, sizes, traffic, config.kind(block).rotary);
+    add_grouped_products(passes, config, sizes, traffic, config.kind(block));
   }
   if (form.attention == AttentionKernel::plain) {
     add_plain(passes, sizes, traffic);

@@ -78,7 +78,12 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
     add_end("attention_norm_behind", "attention_add");
   }
   if (kind.feed != Feed::none && !config.one_norm) add_start("mlp_norm");
-  if (kind.feed == Feed::experts) add_experts(passes, config, form);
+  if (kind.feed == Feed::experts) {
+    for (std::int64_t i = 0; i < config.experts->norms; ++i) {
+      add_elementwise(passes, "experts_norm", norm, traffic.norm);
+    }
+    add_experts(passes, config, form);
+  }
   if (kind.feed == Feed::dense) {
     add_casts(passes, sizes);
     add_mlp(passes, {"mlp_up", "mlp_activation", "mlp_down"}, sizes, config.gated, sizes.ffn,

@@ -50,6 +50,14 @@ bool TransformerConfig::has_experts(std::int64_t block) const {
   return kind(block).feed == Feed::experts;
 }
 
+WideHeads TransformerConfig::heads_of(const BlockKind& kind) const {
+  return kind.wide && wide ? *wide : WideHeads{kv_heads, head_width, false};
+}
+
+std::int64_t TransformerConfig::least_kv_heads() const {
+  return wide ? std::min(kv_heads, wide->kv_heads) : kv_heads;
+}
+
 bool TransformerConfig::has_window(std::int64_t block) const {
   return kind(block).window && kind(block).attends();
 }

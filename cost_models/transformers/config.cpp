@@ -15,11 +15,12 @@ double in_double(std::int64_t number) { return static_cast<double>(number); }
 
 // Weights of attention's products with the hidden state, those of latent attention with its low
 // ranks: one multiply-accumulate a token each.
-std::int64_t attention_weights(const TransformerConfig& config) {
+std::int64_t attention_weights(const TransformerConfig& config, const BlockKind& kind) {
   const std::int64_t h = config.hidden;
   if (!config.latent) {
-    const std::int64_t queries = config.heads * config.head_width;
-    const std::int64_t keys_and_values = 2 * config.kv_heads * config.head_width;
+    const WideHeads its = config.heads_of(kind);
+    const std::int64_t queries = config.heads * its.width;
+    const std::int64_t keys_and_values = (its.values_are_keys ? 1 : 2) * its.kv_heads * its.width;
     const std::int64_t gate = config.attention_gate ? queries : 0;
     return h * (queries + gate + keys_and_values) + queries * h;
   }
@@ -72,18 +73,18 @@ std::int64_t linear_extras(const TransformerConfig& config, const LinearMixer& l
   return sum;  // unreachable; g++ wants it
 }
 
-std::int64_t query_key_norm_parameters(const TransformerConfig& config) {
+std::int64_t query_key_norm_parameters(const TransformerConfig& config, const WideHeads& its) {
   switch (config.query_key_norm) {
     case QueryKeyNorm::none:
     case QueryKeyNorm::bare:
       return 0;
     case QueryKeyNorm::head:
-      return 2 * norm_parameters(config, config.head_width);
+      return 2 * norm_parameters(config, its.width);
     case QueryKeyNorm::all:
-      return norm_parameters(config, config.heads * config.head_width) +
-             norm_parameters(config, config.kv_heads * config.head_width);
+      return norm_parameters(config, config.heads * its.width) +
+             norm_parameters(config, its.kv_heads * its.width);
     case QueryKeyNorm::each:
-      return (config.heads + config.kv_heads) * config.head_width;
+      return (config.heads + its.kv_heads) * its.width;
   }
   return 0;  // unreachable; g++ wants it
 }
@@ -97,15 +98,16 @@ std::int64_t attention_extras(const TransformerConfig& config, const BlockKind& 
     if (latent.index_heads > 0 && kind.indexer) sum += 2 * latent.index_width;  // norm of its keys
     return sum + norm_parameters(config, latent.key_value_rank);
   }
+  const WideHeads its = config.heads_of(kind);
   if (config.query_key_value_bias) {
-    sum += (config.heads + 2 * config.kv_heads) * config.head_width;
+    sum += (config.heads + (its.values_are_keys ? 1 : 2) * its.kv_heads) * its.width;
   }
   if (config.query_key_value_bias && config.attention_gate) {
-    sum += config.heads * config.head_width;
+    sum += config.heads * its.width;
   }
-  sum += query_key_norm_parameters(config);
+  sum += query_key_norm_parameters(config, its);
   if (config.sinks) sum += config.heads;
-  if (config.inner_norms) sum += norm_parameters(config, config.heads * config.head_width);
+  if (config.inner_norms) sum += norm_parameters(config, config.heads * its.width);
   return sum;
 }
 
@@ -113,7 +115,7 @@ std::int64_t attention_extras(const TransformerConfig& config, const BlockKind& 
 std::int64_t mixer_weights(const TransformerConfig& config, std::int64_t block) {
   const BlockKind kind = config.kind(block);
   std::int64_t sum = 0;
-  if (kind.attends()) sum += attention_weights(config) + indexer_weights(config, kind);
+  if (kind.attends()) sum += attention_weights(config, kind) + indexer_weights(config, kind);
   if (kind.scans()) sum += linear_weights(config, *config.linear);
   return sum;
 }
@@ -233,6 +235,16 @@ void check_linear(const TransformerConfig& config, const LinearMixer& linear) {
   for (const Limit& limit : limits) check_limit(config, limit);
 }
 
+void check_wide(const TransformerConfig& config, const WideHeads& wide) {
+  check_limit(config, {"kv_heads of wide heads", wide.kv_heads, 1, most_heads});
+  check_limit(config, {"the width of wide heads", wide.width, 1, most_head_width});
+  if (config.heads % wide.kv_heads == 0) return;
+  throw UsageError(fmt::format(
+      "{}: heads must be a multiple of the wide heads for keys and values, and {} is not "
+      "one of {}",
+      config.name, config.heads, wide.kv_heads));
+}
+
 }  // namespace
 
 std::int64_t norm_parameters(const TransformerConfig& config, std::int64_t width) {
@@ -253,7 +265,8 @@ std::int64_t block_norms(const TransformerConfig& config, std::int64_t block) {
   const int halves = (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
   const int first = block == 0 && !config.first_norm ? 1 : 0;
   const int before = config.norms_before ? (config.one_norm ? 1 : halves) - first : 0;
-  return before + (config.norms_behind ? halves : 0);
+  const std::int64_t of_experts = kind.feed == Feed::experts ? config.experts->norms : 0;
+  return before + (config.norms_behind ? halves : 0) + of_experts;
 }
 
 std::int64_t head_extras(const TransformerConfig& config) {
@@ -330,6 +343,7 @@ void check(const TransformerConfig& config) {
                     "and values of one, and {} is not one of {}",
                     config.name, config.heads, config.kv_heads));
   }
+  if (config.wide) check_wide(config, *config.wide);
   if (config.positions == Positions::learned) {
     check_limit(config, {"the table of positions", config.places, 1, most_tokens});
   }
@@ -346,9 +360,10 @@ double attention_products(const TransformerConfig& config, std::int64_t block, s
     products += passes * in_double(config.linear->values()) * in_double(config.linear->key_width);
   }
   if (!kind.attends()) return products;
+  const std::int64_t own_width = config.heads_of(kind).width;
   const std::int64_t query_width =
-      config.latent ? config.latent->plain_width + config.latent->rotary_width : config.head_width;
-  const std::int64_t value_width = config.latent ? config.latent->value_width : config.head_width;
+      config.latent ? config.latent->plain_width + config.latent->rotary_width : own_width;
+  const std::int64_t value_width = config.latent ? config.latent->value_width : own_width;
   std::int64_t keys = config.has_window(block) ? std::min(config.window, seq) : seq;
   if (config.latent && config.latent->index_heads > 0) {
     if (kind.indexer) {

@@ -48,9 +48,19 @@ struct Experts {
   std::int64_t every = 1;         // of the blocks behind those, every so manyth has experts
   bool shared_gate = false;  // the shared experts' output is weighed by a learned gate (Qwen 2 MoE)
   bool correction_bias = false;    // of the router: a number an expert (DeepSeek-V3), which counts
+  std::int64_t norms = 0;          // of the hidden state, beside those of a block without experts
   std::int64_t groups = 1;         // equal ones, of which a token's experts are in
   std::int64_t chosen_groups = 1;  // so many (DeepSeek's node-limited routing)
   friend bool operator==(const Experts&, const Experts&) = default;
+};
+
+/// Heads for queries, keys and values of blocks that have others than the rest (Gemma 4: those
+/// without a window).
+struct WideHeads {
+  std::int64_t kv_heads = 0;
+  std::int64_t width = 0;
+  bool values_are_keys = false;  // one product makes both, before either is normed
+  friend bool operator==(const WideHeads&, const WideHeads&) = default;
 };
 
 /// A layer in place of attention whose state has a constant size: a matrix of key_width by
@@ -92,6 +102,7 @@ struct BlockKind {
   bool window = false;
   bool rotary = true;   // whether rotary positions turn its queries and keys
   bool indexer = true;  // false: it attends to the keys that the block before took (GLM-5)
+  bool wide = false;    // its heads are TransformerConfig::wide
 
   bool attends() const { return mixer == Mixer::attention || mixer == Mixer::both; }
   bool scans() const { return mixer == Mixer::linear || mixer == Mixer::both; }
@@ -121,6 +132,7 @@ struct TransformerConfig {
   std::int64_t activation_parameters = 0;  // of a dense MLP: what its activation learns (xIELU)
   bool head_dense = false;  // the head has a product h × h, an activation and a norm (BERT)
   QueryKeyNorm query_key_norm = QueryKeyNorm::none;
+  bool value_norm = false;         // values are normed, too, without weights (Gemma 4)
   bool attention_gate = false;     // attention's output is weighed by a product (Qwen3-Next)
   bool sinks = false;              // a learned number a head in the softmax's sum (GPT-OSS)
   bool parallel_residual = false;  // x + attention(norm(x)) + MLP(norm'(x)) (GPT-NeoX)
@@ -138,6 +150,7 @@ struct TransformerConfig {
       1;                 // one block of so many has the window, the first of them (Gemma 2: 2)
   bool chunked = false;  // the window is a piece of the sequence, in which tokens attend (Llama 4)
   std::optional<LatentAttention> latent{};
+  std::optional<WideHeads> wide{};  // of blocks that say so
   std::optional<LinearMixer> linear{};
   std::optional<Experts> experts{};
   /// Kinds of the blocks, again from the start where there are more; the block behind the last is
@@ -152,6 +165,9 @@ struct TransformerConfig {
   BlockKind kind(std::int64_t block) const;
   bool has_experts(std::int64_t block) const;
   bool has_window(std::int64_t block) const;
+  /// Those of a block of that kind, of attention that is not latent.
+  WideHeads heads_of(const BlockKind& kind) const;
+  std::int64_t least_kv_heads() const;  // of any block
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
 

@@ -26,7 +26,7 @@ bool exchanges_heads(const LanguageForm& form) {
 std::int64_t key_heads_of(const TransformerConfig& config, const LanguageForm& form) {
   const std::int64_t tensor = form.sharding.tensor;
   if (config.latent) return config.heads / tensor;
-  return std::max<std::int64_t>(config.kv_heads / tensor, 1);
+  return std::max<std::int64_t>(config.least_kv_heads() / tensor, 1);
 }
 
 std::int64_t head_ranks(const LanguageForm& form) {

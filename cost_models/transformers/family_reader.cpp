@@ -12,6 +12,7 @@
 
 #include "cost_models/transformers/family_blocks.hpp"
 #include "cost_models/transformers/usual_sequence.hpp"
+#include "cost_models/transformers/wide_heads.hpp"
 #include "sim/base/index.hpp"
 
 namespace stageline {
@@ -347,6 +348,7 @@ TransformerConfig read_family(const Keys& keys, const FamilyRow& row) {
       config.ffn = experts.shared_ffn;
     }
   }
+  if (row.type.starts_with("gemma4")) read_gemma4(keys, config, kinds);
   set_blocks(config, kinds);
   if (std::none_of(kinds.begin(), kinds.end(),
                    [](const BlockKind& kind) { return kind.scans(); })) {

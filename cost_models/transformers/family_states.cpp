@@ -212,8 +212,6 @@ constexpr std::string_view two_chains =
 constexpr std::string_view image_tower =
     "it reads images and has no vocabulary; price its blocks as \"transformer\" with its sizes, as "
     "--encoder takes them";
-constexpr std::string_view own_inputs =
-    "its blocks have a table of inputs each, share keys and values, or have heads of two widths";
 
 constexpr std::array known_refusals{
     RefusedType{"bart", two_chains},
@@ -232,10 +230,6 @@ constexpr std::array known_refusals{
         "gemma3n_text",
         "its blocks predict and correct several streams (AltUp), have low-rank residuals, a "
         "table of inputs each, and share keys and values"},
-    RefusedType{"gemma4", own_inputs},
-    RefusedType{"gemma4_text", own_inputs},
-    RefusedType{"gemma4_unified", own_inputs},
-    RefusedType{"gemma4_unified_text", own_inputs},
     RefusedType{"kimi_linear",
                 "its linear blocks decay each channel by itself (KDA), beside latent attention"},
     RefusedType{"led", two_chains},

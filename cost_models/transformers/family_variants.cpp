@@ -212,6 +212,8 @@ constexpr std::array known_aliases{
     TypeAlias{"data2vec-text", "roberta"},
     TypeAlias{"ernie", "bert"},
     TypeAlias{"gemma3", "gemma3_text"},
+    TypeAlias{"gemma4", "gemma4_text"},
+    TypeAlias{"gemma4_unified", "gemma4_unified_text"},
     TypeAlias{"glm4v_moe_text", "glm4_moe"},
     TypeAlias{"glm4v_text", "glm4"},
     TypeAlias{"megatron-bert", "bert"},

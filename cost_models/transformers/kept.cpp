@@ -124,17 +124,20 @@ void hold_linear(HeldTensors& held, const TransformerConfig& config, const RankS
 }
 
 void hold_attention(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
-                    const RankSizes& sizes, bool indexer) {
+                    const RankSizes& sizes, const BlockKind& kind) {
   const double queries_and_keys = sizes.tokens * (sizes.queries() + sizes.read_keys());
   if (config.latent) {
-    hold_latent_products(held, *config.latent, sizes, indexer);
+    hold_latent_products(held, *config.latent, sizes, kind.indexer);
   } else {
+    const double values =  // of their own product
+        config.heads_of(kind).values_are_keys ? 0 : sizes.tokens * sizes.read_values();
     if (config.query_key_norm != QueryKeyNorm::none) held.keep(queries_and_keys);
+    if (config.value_norm) held.keep(values);
     if (config.attention_gate) {
       held.keep(2 * sizes.tokens * sizes.attended());  // the gate, and what it weighs
       held.product_writes(sizes.tokens * sizes.attended());
     }
-    held.product_writes(queries_and_keys + sizes.tokens * sizes.read_values());
+    held.product_writes(queries_and_keys + values);
   }
   held.keep(queries_and_keys + sizes.tokens * sizes.read_values());
   if (form.attention == AttentionKernel::plain) {
@@ -166,7 +169,7 @@ double attended_before(double begin, double window, bool chunked) {
 void hold_for_slices(KeptBytes& bytes, const TransformerConfig& config, const LanguageForm& form,
                      std::int64_t block) {
   if (form.slice.count == 1 || form.slice.number < 0) return;
-  const RankSizes sizes = rank_sizes(config, form);
+  const RankSizes sizes = rank_sizes(config, form, block);
   double keys = sizes.read_keys() + sizes.read_values();
   if (config.latent && config.kind(block).indexer) keys += real(config.latent->index_width);
   const bool is_last = sizes.slice_end() >= sizes.seq;
@@ -218,11 +221,11 @@ double kept_by_experts(const TransformerConfig& config, const LanguageForm& form
 
 KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& form,
                         std::int64_t block) {
-  const RankSizes sizes = rank_sizes(config, form);
+  const RankSizes sizes = rank_sizes(config, form, block);
   HeldTensors held{.element_bytes = sizes.element_bytes, .product_bytes = sizes.product_bytes};
   const BlockKind kind = config.kind(block);
   if (kind.mixer != Mixer::none) hold_start(held, config, sizes);
-  if (kind.attends()) hold_attention(held, config, form, sizes, kind.indexer);
+  if (kind.attends()) hold_attention(held, config, form, sizes, kind);
   if (kind.scans()) hold_linear(held, config, sizes);
   if (kind.mixer != Mixer::none) hold_end(held, config, form, sizes);
   const auto all = [&] {
@@ -243,6 +246,7 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
     hold_start(held, config, sizes);
   }
   if (experts) {
+    held.keep(static_cast<double>(config.experts->norms) * sizes.norm_elements());
     hold_experts(held, config, form, sizes);
   } else {
     hold_mlp(held, config.gated, sizes.tokens, sizes.ffn, sizes.hidden);

@@ -88,8 +88,9 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
   }
   const bool attends = has_blocks(config, [](const BlockKind& kind) { return kind.attends(); });
   if (attends) check_multiple(config, "heads", config.heads, "tp", tensor);
-  if (attends && !config.latent && tensor % config.kv_heads != 0) {
-    check_multiple(config, "kv_heads", config.kv_heads, "tp (or tp one of kv_heads)", tensor);
+  for (const std::int64_t kv_heads : {config.kv_heads, config.least_kv_heads()}) {
+    if (!attends || config.latent || tensor % kv_heads == 0) continue;
+    check_multiple(config, "kv_heads", kv_heads, "tp (or tp one of kv_heads)", tensor);
   }
   const bool dense =
       has_blocks(config, [](const BlockKind& kind) { return kind.feed == Feed::dense; });

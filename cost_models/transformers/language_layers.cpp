@@ -407,7 +407,7 @@ Layer block_layer(const LanguagePricing& given, std::int64_t block) {
     return fitting_bytes(layer.name, "its activations", count);
   };
   layer.output = bytes(rows);
-  const RankSizes sizes = rank_sizes(config, pricing.form);
+  const RankSizes sizes = rank_sizes(config, pricing.form, block);
   // Attention's or the MLP's output before it is added, or what attention reads.
   const bool attends = config.kind(block).attends();
   layer.forward_workspace = bytes(std::max(rows, attends ? context_buffers(pricing, sizes) : 0.0));

@@ -202,7 +202,7 @@ std::vector<LayerCollective> gather_before_attention(const TransformerConfig& co
 
 std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
                                                const LanguageForm& form, std::int64_t block) {
-  const RankSizes sizes = rank_sizes(config, form);
+  const RankSizes sizes = rank_sizes(config, form, block);
   std::vector<LayerCollective> list;
   const BlockKind kind = config.kind(block);
   const bool joint = config.parallel_residual && kind.feed == Feed::dense;

@@ -75,7 +75,7 @@ class ProductPolicy {
 };
 
 BlockModule ops(const TransformerConfig& config, const LanguageForm& form, const RankSizes& sizes,
-                const KeptBytes& kept) {
+                const KeptBytes& kept, bool values_are_keys) {
   BlockModule module{
       "ops",
       whole({"attention_norm", "query_key_norm", "rotary", "softmax", "attention_norm_behind",
@@ -93,7 +93,9 @@ BlockModule ops(const TransformerConfig& config, const LanguageForm& form, const
     }
     return again / (sizes.tokens * all);
   };
-  module.kernels.push_back({"qkv", share_again({sizes.queries(), sizes.keys(), sizes.values()})});
+  module.kernels.push_back(
+      {"qkv", values_are_keys ? share_again({sizes.queries(), sizes.keys()})
+                              : share_again({sizes.queries(), sizes.keys(), sizes.values()})});
   if (form.slice.count > 1) held += sizes.tokens * sizes.keys();  // the second of three products
   held += sizes.tokens * sizes.attended();
   module.kernels.push_back({"projection", share_again({sizes.hidden})});
@@ -120,7 +122,7 @@ BlockModule ops(const TransformerConfig& config, const LanguageForm& form, const
 
 std::vector<BlockModule> block_modules(const TransformerConfig& config, const LanguageForm& form,
                                        std::int64_t block) {
-  const RankSizes sizes = rank_sizes(config, form);
+  const RankSizes sizes = rank_sizes(config, form, block);
   const KeptBytes kept = kept_by_block(config, form, block);
   const BlockKind kind = config.kind(block);
   const bool attends = kind.attends();
@@ -158,7 +160,9 @@ std::vector<BlockModule> block_modules(const TransformerConfig& config, const La
                        inner_bytes(sizes, config.gated, sizes.ffn),
                        forward_alone(mlp_collectives(config, form))});
     const bool fused = form.attention == AttentionKernel::flash;
-    if (attends && !config.latent && fused) modules.push_back(ops(config, form, sizes, kept));
+    if (attends && !config.latent && fused) {
+      modules.push_back(ops(config, form, sizes, kept, config.heads_of(kind).values_are_keys));
+    }
   }
   return modules;
 }

@@ -158,6 +158,11 @@ bool set_option(TransformerConfig& config, const std::string& key, const std::st
         "{} is none of its sizes",
         config.name, key));
   }
+  if (config.wide && (key == "kv_heads" || key == "head_width")) {
+    throw UsageError(fmt::format(
+        "{} has blocks with heads of two widths, and {} does not say of which; change its file",
+        config.name, key));
+  }
   refuse_listed(config, key);
   TransformerConfig changed = config;
   forget_followers(changed, key, given);

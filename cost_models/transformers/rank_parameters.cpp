@@ -22,7 +22,7 @@ std::int64_t replicated_attention(const TransformerConfig& config, const BlockKi
     return sum + norm_parameters(config, latent.key_value_rank);
   }
   if (config.query_key_norm != QueryKeyNorm::head) return sum;
-  return sum + 2 * norm_parameters(config, config.head_width);
+  return sum + 2 * norm_parameters(config, config.heads_of(kind).width);
 }
 
 std::int64_t replicated_linear(const TransformerConfig& config, const LinearMixer& linear) {
@@ -50,11 +50,12 @@ std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
 
 // The parameters of keys and values beyond a rank's part, where several ranks repeat their heads.
 std::int64_t repeated(const TransformerConfig& config, std::int64_t block, std::int64_t tensor) {
-  if (config.latent || tensor <= config.kv_heads) return 0;
-  if (!config.kind(block).attends()) return 0;
-  const std::int64_t of_a_head =
-      2 * config.head_width * (config.hidden + (config.query_key_value_bias ? 1 : 0));
-  return of_a_head - part(of_a_head * config.kv_heads, tensor);
+  const BlockKind kind = config.kind(block);
+  const WideHeads its = config.heads_of(kind);
+  if (config.latent || tensor <= its.kv_heads || !kind.attends()) return 0;
+  const std::int64_t of_a_head = (its.values_are_keys ? 1 : 2) * its.width *
+                                 (config.hidden + (config.query_key_value_bias ? 1 : 0));
+  return of_a_head - part(of_a_head * its.kv_heads, tensor);
 }
 
 }  // namespace

@@ -15,9 +15,8 @@ constexpr double scan_chunk = 256;
 
 constexpr std::int64_t vocab_step = 128;  // Megatron-LM's --make-vocab-size-divisible-by
 
-}  // namespace
-
-RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) {
+RankSizes sizes_with(const TransformerConfig& config, const LanguageForm& form,
+                     const WideHeads& heads) {
   RankSizes sizes;
   sizes.batch = real(form.batch);
   sizes.seq = real(form.seq > 0 ? form.seq : config.seq);
@@ -52,14 +51,25 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
     sizes.key_width = real(config.latent->plain_width + config.latent->rotary_width);
     sizes.value_width = real(config.latent->value_width);
   } else {
-    sizes.key_heads = std::max(real(config.kv_heads) / sizes.tensor, 1.0);
-    sizes.key_width = real(config.head_width);
+    sizes.key_heads = std::max(real(heads.kv_heads) / sizes.tensor, 1.0);
+    sizes.key_width = real(heads.width);
     sizes.value_width = sizes.key_width;
   }
   sizes.ffn = real(config.ffn) / sizes.tensor;
   const std::int64_t step = vocab_step * form.sharding.tensor;
   sizes.padded_vocab = real((config.vocab + step - 1) / step * step) / sizes.tensor;
   return sizes;
+}
+
+}  // namespace
+
+RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) {
+  return sizes_with(config, form, config.heads_of({}));
+}
+
+RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form,
+                     std::int64_t block) {
+  return sizes_with(config, form, config.heads_of(config.kind(block)));
 }
 
 bool fuses_experts(const LanguageForm& form) { return form.graphs == CudaGraphs::full; }

@@ -77,7 +77,10 @@ struct RankSizes {
   /// Bytes of a tensor in the number format.
   double bytes(double elements) const { return element_bytes * elements; }
 };
+/// The heads are those of blocks that are not wide.
 RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form);
+/// The heads are those of the block.
+RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form, std::int64_t block);
 
 /// Whether one kernel does an expert's products and all between them (experts.cpp).
 bool fuses_experts(const LanguageForm& form);

@@ -15,6 +15,7 @@
 #include "cost_models/transformers/config.hpp"
 #include "cost_models/transformers/hugging_face.hpp"
 #include "cost_models/transformers/rank_parameters.hpp"
+#include "cost_models/transformers/rank_sizes.hpp"
 #include "sim/base/errors.hpp"
 
 namespace stageline::model_types_tests {
@@ -76,9 +77,19 @@ std::string letters(const TransformerConfig& config) {
 }
 
 TEST_CASE("every model_type has the parameters that transformers counts") {
-  std::vector<std::string> types{"gpt2",  "gpt_neox",  "mistral",     "mixtral",
-                                 "qwen2", "qwen2_moe", "deepseek_v2", "gemma2",
-                                 "bloom", "baichuan",  "internlm2"};
+  std::vector<std::string> types{"gpt2",
+                                 "gpt_neox",
+                                 "mistral",
+                                 "mixtral",
+                                 "qwen2",
+                                 "qwen2_moe",
+                                 "deepseek_v2",
+                                 "gemma2",
+                                 "bloom",
+                                 "baichuan",
+                                 "internlm2",
+                                 "gemma4_text",
+                                 "gemma4_unified_text"};
   for (const Json& one : counted()) {
     CAPTURE(one.dump());
     const TransformerConfig config = read(one["config"]);
@@ -118,7 +129,6 @@ TEST_CASE("types are refused by what they are, or read under the name of another
     CHECK(as(type).find("two chains of blocks") != std::string::npos);
   }
   CHECK(as("vit").find("reads images and has no vocabulary") != std::string::npos);
-  CHECK(as("gemma4_unified_text").find("heads of two widths") != std::string::npos);
   CHECK(read(counted_of("xlm-roberta")).family == "roberta");
   CHECK(read(counted_of("codegen")).family == "gptj");
 }
@@ -380,10 +390,94 @@ TEST_CASE("published totals: DBRX and MPT 7B") {
 TEST_CASE("a type with parts that are not modelled is refused by what they are") {
   CHECK(refusal(R"({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]})")
             .find("an encoder and a decoder") != std::string::npos);
-  for (const char* const type : {"gemma3n", "gemma4", "deepseek_v4", "qwen4_exp", "zamba2"}) {
+  for (const char* const type : {"gemma3n", "deepseek_v4", "qwen4_exp", "zamba2"}) {
     const std::string message = refusal(Json{{"model_type", type}}.dump());
     CHECK(message.find("is not priced: ") != std::string::npos);
   }
+}
+
+// As published, without what says nothing about sizes.
+Json gemma4_31b() {
+  return Json::parse(R"({"model_type": "gemma4_text", "hidden_size": 5376, "num_hidden_layers": 60,
+    "intermediate_size": 21504, "num_attention_heads": 32, "num_key_value_heads": 16,
+    "num_global_key_value_heads": 4, "head_dim": 256, "global_head_dim": 512,
+    "attention_k_eq_v": true, "vocab_size": 262144, "vocab_size_per_layer_input": 262144,
+    "hidden_size_per_layer_input": 0, "num_kv_shared_layers": 0, "sliding_window": 1024,
+    "use_bidirectional_attention": "vision", "enable_moe_block": false, "num_experts": null,
+    "top_k_experts": null, "moe_intermediate_size": null, "final_logit_softcapping": 30.0,
+    "max_position_embeddings": 262144, "use_double_wide_mlp": false, "attention_bias": false})");
+}
+
+TEST_CASE("Gemma 4 has wider heads in blocks without a window, and experts beside a dense MLP") {
+  const TransformerConfig dense = read(gemma4_31b());
+  CHECK(letters(dense).starts_with("WdWdWdWdWdFdWd"));
+  CHECK(dense.kind(5).wide);
+  CHECK_FALSE(dense.kind(4).wide);
+  // Keys and values of a block without a window are one product of 4 heads.
+  const std::int64_t h = 5376;
+  const std::int64_t others = 3 * h * 21504 + 4 * h;
+  CHECK(block_parameters(dense, 4) == others + h * 256 * (2 * 32 + 2 * 16) + 2 * 256);
+  CHECK(block_parameters(dense, 5) == others + h * 512 * (2 * 32 + 4) + 2 * 512);
+  CHECK(parameters(dense) == 30'697'345'280);  // "30.7B", its model card
+
+  Json routed = gemma4_31b();
+  routed.merge_patch(Json::parse(R"({"hidden_size": 2816, "num_hidden_layers": 30,
+    "intermediate_size": 2112, "num_attention_heads": 16, "num_key_value_heads": 8,
+    "num_global_key_value_heads": 2, "enable_moe_block": true, "num_experts": 128,
+    "top_k_experts": 8, "moe_intermediate_size": 704})"));
+  const TransformerConfig experts = read(routed);
+  CHECK(letters(experts).starts_with("WeWeWeWeWeFeWe"));
+  CHECK(block_parameters(experts, 0) - expert_parameters(experts, 0) ==
+        2816 * (256 * (2 * 16 + 2 * 8) + 3 * 2112 + 128 + 8) + 128 + 2 * 256);
+  CHECK(parameters(experts) == 25'233'141'760);  // "25.2B"
+}
+
+TEST_CASE("Gemma 4 with parts that are not modelled is refused by their names") {
+  const auto with = [](const char* patch) {
+    Json json = gemma4_31b();
+    json.merge_patch(Json::parse(patch));
+    return refusal(json.dump());
+  };
+  CHECK(with("{}").empty());
+  CHECK(with(R"({"hidden_size_per_layer_input": 256})").find("inputs of a block's own") !=
+        std::string::npos);
+  Json small = gemma4_31b();
+  small.erase("hidden_size_per_layer_input");
+  CHECK(refusal(small.dump()).find("as it is where it is missing") != std::string::npos);
+  CHECK(
+      with(R"({"model_type": "gemma4_unified_text", "vocab_size_per_layer_input": null})").empty());
+  small["model_type"] = "gemma4_unified_text";  // which has none
+  small.erase("vocab_size_per_layer_input");
+  CHECK(refusal(small.dump()).empty());
+  CHECK(with(R"({"num_kv_shared_layers": 20})").find("share keys and values") != std::string::npos);
+  CHECK(with(R"({"use_bidirectional_attention": "all"})").find("causal") != std::string::npos);
+  CHECK(with(R"({"per_layer_config": {"0": {"head_dim": 64}}})").find("per_layer_config") !=
+        std::string::npos);
+}
+
+TEST_CASE("wide heads are priced as they are: no less than a model of either heads alone") {
+  LanguageForm form;
+  form.batch = 1;
+  form.seq = 4096;
+  form.attention = AttentionKernel::flash;
+  const TransformerConfig both = read(gemma4_31b());
+  TransformerConfig narrow = both;
+  for (BlockKind& kind : narrow.pattern) kind.wide = false;
+  narrow.wide.reset();
+  TransformerConfig wide = both;
+  wide.head_width = 512;
+  wide.kv_heads = 4;
+  const auto queries = [&](const TransformerConfig& config, std::int64_t block) {
+    return rank_sizes(config, form, block).queries();
+  };
+  CHECK(queries(both, 4) == queries(narrow, 4));
+  CHECK(queries(both, 5) == 2 * queries(narrow, 5));
+  CHECK(queries(both, 5) == queries(wide, 5));
+  CHECK(attention_products(both, 5, 4096) == 2 * attention_products(narrow, 5, 4096));
+  CHECK(kept_by_block(both, form, 5).input_grad > kept_by_block(narrow, form, 5).input_grad);
+  // Two ranks of eight share a head of four.
+  const Sharding eight{.tensor = 8};
+  CHECK(8 * parameters_of_block(both, eight, 5).all > block_parameters(both, 5) + 4 * 512 * 5376);
 }
 
 }  // namespace
