@@ -72,7 +72,7 @@ std::vector<CollectivePace> measured_paces(std::string_view algorithm, Collectiv
       continue;
     }
     paces.push_back({from_seconds(line.alpha), efficiency,
-                     share * line.bandwidth / bus_factor(kind, ranks), true});
+                     share * line.bandwidth / bus_factor(kind, ranks), line.source});
   }
   return paces;
 }

@@ -49,7 +49,11 @@ struct CollectivePace {
   Time setup{};                                           // before the bytes move
   double efficiency = 1;                                  // of the rate that the links allow
   double most = std::numeric_limits<double>::infinity();  // bytes of progress a second
-  bool measured = false;  // setup and rate are of a measured table, which is of NCCL's own choice
+  // The source of a measured table, which is of NCCL's own choice, where setup and rate are its;
+  // else empty.
+  std::string_view source{};
+
+  bool measured() const { return !source.empty(); }
 };
 
 struct Algorithm {

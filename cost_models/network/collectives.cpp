@@ -136,32 +136,6 @@ double seconds_of(const CollectivePace& pace, double links, Bytes bytes) {
   return to_seconds(pace.setup) + (rate == unbounded ? 0 : static_cast<double>(bytes.count) / rate);
 }
 
-// The line that holds for the size, of the group that `first` is the first one of.
-const MeasuredCollective* line_for(const Cluster& cluster, const MeasuredCollective& first,
-                                   Bytes bytes) {
-  const MeasuredCollective* own = &first;
-  for (const MeasuredCollective& next : cluster.collectives) {
-    if (&next <= &first || next.kind != first.kind || next.ranks != first.ranks ||
-        next.machines != first.machines) {
-      continue;
-    }
-    if (meeting_size(*own, next).value_or(0) > static_cast<double>(bytes.count)) break;
-    own = &next;
-  }
-  return own;
-}
-
-// By the single times of the group, else by its line for the size.
-MeasuredPace pace_of(const Cluster& cluster, const MeasuredCollective& first, Bytes bytes) {
-  if (!first.times.empty() && bytes.count > 0) return measured_pace(first, bytes);
-  const MeasuredCollective& own = *line_for(cluster, first, bytes);
-  const double rate =
-      own.bandwidth.is_unlimited()
-          ? 0
-          : static_cast<double>(own.bandwidth.bytes_per_second) / bus_factor(own.kind, own.ranks);
-  return {to_seconds(own.alpha), rate};
-}
-
 // By tier: the share of a link's stated rate that large collectives reach.
 std::array<double, tiers> shares_reached(const GroupShape& shape, CollectiveKind kind) {
   std::array<double, tiers> shares{1, 1, 1, 1};
@@ -266,17 +240,24 @@ CollectivePlan Collectives::plan(const Collective& collective) {
   Time setup = best.pace.setup;
   const bool as_measured = !by_dispatcher && !collective.messages;
   const auto* const first = as_measured ? measured(collective.kind, found) : nullptr;
+  PricingEntry entry;
   if (first != nullptr) {
-    const MeasuredPace own = pace_of(cluster_, *first, collective.bytes);
+    entry = measured_entry(cluster_, *first, collective.bytes);
+    const MeasuredPace own = measured_pace(cluster_, entry, collective.bytes);
     setup = from_seconds(own.setup);
     rate = own.rate > 0 ? own.rate : unbounded;
     // It was measured of one group.
     Prepared& alone = prepared({found.ranks.front()}, {}, {});
     const Use& one = use(*best.algorithm, collective, alone);
     if (best.use->rate < one.rate) rate *= best.use->rate / one.rate;
+  } else if (best.pace.measured()) {
+    entry = {PricedBy::table, -1, std::string(best.pace.source)};
+  } else if (found.shape().known()) {
+    entry.by = by_dispatcher ? PricedBy::dispatcher : PricedBy::nccl;
   }
   CollectivePlan plan{collective.messages ? ring_of_messages : best.algorithm->name,
-                      {setup, collective.bytes, {}, {}}};
+                      {setup, collective.bytes, {}, {}},
+                      std::move(entry)};
   Route& route = plan.costs.route;
   route = best.use->route;
   route.bandwidth = rounded(rate);
@@ -340,8 +321,9 @@ Collectives::Candidate Collectives::chosen(const Collective& collective, Prepare
     }
     try {
       const Candidate next = candidate(*one, collective, found);
-      const bool first = !best || (next.pace.measured && !best->pace.measured);
-      if (first || (next.pace.measured == best->pace.measured && next.seconds < best->seconds)) {
+      const bool first = !best || (next.pace.measured() && !best->pace.measured());
+      const bool alike = best && next.pace.measured() == best->pace.measured();
+      if (first || (alike && next.seconds < best->seconds)) {
         best = next;
       }
     } catch (const UsageError& error) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cost_models/network/algorithm.hpp"
+#include "cost_models/network/pricing_entry.hpp"
 #include "sim/costs.hpp"
 #include "sim/model.hpp"
 #include "sim/routes.hpp"
@@ -44,6 +45,7 @@ inline constexpr std::string_view no_algorithm = "none";
 struct CollectivePlan {
   std::string_view algorithm;  // "ring"
   CollectiveCosts costs;
+  PricingEntry entry{};  // of a group of one: none is asked
 };
 
 /// The algorithm of each dimension's collectives, in the order of all_dimensions: a name, or "best"

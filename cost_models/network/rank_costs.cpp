@@ -77,28 +77,29 @@ const RankedCluster::Blocking& RankedCluster::blocking(const LayerCollective& co
     }
   }
   const CollectivePlan plan = collectives_.plan(asked);
-  return blocking_.emplace(key, Blocking{alone(plan.costs), plan.algorithm}).first->second;
+  return blocking_.emplace(key, Blocking{alone(plan.costs), plan.algorithm, plan.entry})
+      .first->second;
 }
 
 Time RankedCluster::blocking_time(const LayerCollective& collective, const PipelineRank& rank) {
   const Blocking& found = blocking(collective, rank);
-  use(collective.group, collective.kind, collective.bytes, found.algorithm);
+  use(collective.group, collective.kind, collective.bytes, found.algorithm, found.entry);
   return found.time;
 }
 
 CollectiveCosts RankedCluster::planned(const Collective& collective) {
   CollectivePlan plan = collectives_.plan(collective);
-  use(collective.dimension, collective.kind, collective.bytes, plan.algorithm);
+  use(collective.dimension, collective.kind, collective.bytes, plan.algorithm, plan.entry);
   return std::move(plan.costs);
 }
 
 void RankedCluster::use(Dimension dimension, CollectiveKind kind, Bytes bytes,
-                        std::string_view algorithm) {
+                        std::string_view algorithm, const PricingEntry& entry) {
   if (algorithm == no_algorithm || bytes == Bytes{}) return;
   const auto key = [](const UsedAlgorithm& one) {
-    return std::tuple(one.dimension, one.kind, one.algorithm);
+    return std::tie(one.dimension, one.kind, one.algorithm, one.entry);
   };
-  const UsedAlgorithm now{dimension, kind, algorithm, bytes, bytes};
+  const UsedAlgorithm now{dimension, kind, algorithm, bytes, bytes, entry};
   const auto at = std::lower_bound(
       used_.begin(), used_.end(), now,
       [&](const UsedAlgorithm& a, const UsedAlgorithm& b) { return key(a) < key(b); });
@@ -115,7 +116,7 @@ void RankedCluster::add_op_times(const LayerCollective& collective, const StageP
   const Blocking& found = blocking(collective, rank_of(place.replicas.front()));
   const auto at = std::find_if(used_.begin(), used_.end(), [&](const UsedAlgorithm& one) {
     return one.dimension == collective.group && one.kind == collective.kind &&
-           one.algorithm == found.algorithm;
+           one.algorithm == found.algorithm && one.entry == found.entry;
   });
   if (at == used_.end()) return;
   const Time time = blocking_time(collective, place);

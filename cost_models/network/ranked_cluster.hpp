@@ -31,6 +31,7 @@ struct UsedAlgorithm {
   std::string_view algorithm;
   Bytes least{};
   Bytes most{};
+  PricingEntry entry{};  // that their times are taken from
   // In F and B of one micro-batch through all stages, where ops contain it.
   Time exposed{};
   Time hidden{};  // under the ops' own compute
@@ -104,8 +105,8 @@ class RankedCluster {
   Costs priced(Costs costs, const Model& model, const Partition& partition,
                const Placement& placement, const Recomputation& recomputed = {});
 
-  /// The algorithms of the collectives that priced() adds: one entry for each dimension, kind and
-  /// algorithm. Throws as priced().
+  /// The algorithms of the collectives that priced() adds: one entry for each dimension, kind,
+  /// algorithm and what prices it. Throws as priced().
   std::vector<UsedAlgorithm> algorithms(const Model& model, const Partition& partition,
                                         const Placement& placement);
 
@@ -119,6 +120,7 @@ class RankedCluster {
   struct Blocking {
     Time time{};
     std::string_view algorithm;
+    PricingEntry entry;
   };
   PipelineRank rank_of(int device) const;
   int device_at(int pipeline, int data) const;
@@ -141,7 +143,8 @@ class RankedCluster {
   Time blocking_time(const LayerCollective& collective, const StagePlace& place);
   Model as_run(const Costs& costs, Model model, const Partition& partition,
                const Placement& placement);
-  void use(Dimension dimension, CollectiveKind kind, Bytes bytes, std::string_view algorithm);
+  void use(Dimension dimension, CollectiveKind kind, Bytes bytes, std::string_view algorithm,
+           const PricingEntry& entry);
   void add_blocking(Costs& costs, const Model& model, const Partition& partition,
                     const Placement& placement, const std::vector<StageRecomputation>& rebuilt);
   void add_collectives(Costs& costs, const Model& model, const Partition& partition,

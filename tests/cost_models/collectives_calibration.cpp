@@ -167,6 +167,39 @@ TEST_CASE("what was measured on the cluster goes before built-in constants") {
   }
 }
 
+TEST_CASE("a plan says which entry its time is taken from") {
+  Cluster h200 = cluster_of({2, 8, "h200"});
+  MeasuredCollective timed{CollectiveKind::all_gather, 8,      1, parse_time("50us"),
+                           Bandwidth{500 * giga},      "a log"};
+  timed.times = {{Bytes{mebi}, parse_time("60us")}, {Bytes{4 * mebi}, parse_time("90us")}};
+  // Two lines of one collective, which take the same time at 7 MB: 2(n−1)/n times 4 MB.
+  const MeasuredCollective small{CollectiveKind::all_reduce, 8, 1, parse_time("50us"),
+                                 Bandwidth{350 * giga},      ""};
+  const MeasuredCollective large{
+      CollectiveKind::all_reduce, 8, 1, parse_time("60us"), Bandwidth{700 * giga}, "another log"};
+  h200.collectives = {timed, small, large};
+  const auto entry = [&](CollectiveKind kind, std::int64_t bytes,
+                         const std::vector<std::vector<int>>& groups) {
+    return test::planned(h200, {kind, Bytes{bytes}, groups}).entry;
+  };
+  const std::vector<std::vector<int>> eight{test::ranks_to(8)};
+  using Kind = CollectiveKind;
+  CHECK(entry(Kind::all_gather, mebi, eight) == PricingEntry{PricedBy::times, 0, "a log"});
+  CHECK(entry(Kind::all_gather, 4 * mebi, eight) == PricingEntry{PricedBy::times, 0, "a log"});
+  CHECK(entry(Kind::all_gather, 4 * mebi + 1, eight).by == PricedBy::beyond);
+  CHECK(entry(Kind::all_gather, mebi - 1, eight).by == PricedBy::beyond);
+  CHECK(entry(Kind::all_reduce, mebi, eight) == PricingEntry{PricedBy::fit, 1, ""});
+  CHECK(entry(Kind::all_reduce, 64 * mebi, eight) == PricingEntry{PricedBy::fit, 2, "another log"});
+  // Of other ranks, machines and devices nothing was measured on it.
+  CHECK(entry(Kind::all_reduce, mebi, {{0, 8}}) == PricingEntry{PricedBy::nccl});
+  h200.collectives.clear();
+  CHECK(entry(Kind::all_reduce, mebi, eight).by == PricedBy::table);
+  CHECK_FALSE(entry(Kind::all_reduce, mebi, eight).source.empty());
+  CHECK(entry(Kind::all_gather, mebi, eight) == PricingEntry{PricedBy::nccl});
+  h200 = cluster_of({2, 8, "card"});
+  CHECK(entry(Kind::all_reduce, mebi, eight) == PricingEntry{PricedBy::links});
+}
+
 TEST_CASE("what was measured of one group takes longer where several share a link") {
   Cluster cluster = cluster_of({2, 4, "h200", 450 * giga, 50 * giga, true});
   cluster.collectives = {

@@ -244,7 +244,10 @@ Json algorithms_json(const std::vector<UsedAlgorithm>& algorithms) {
              {"kind", std::string(stageline::name(one.kind))},
              {"algorithm", std::string(one.algorithm)},
              {"least_bytes", one.least.count},
-             {"most_bytes", one.most.count}};
+             {"most_bytes", one.most.count},
+             {"priced_by", std::string(stageline::name(one.entry.by))}};
+    if (one.entry.number >= 0) row["entry"] = one.entry.number;
+    if (!one.entry.source.empty()) row["source"] = one.entry.source;
     if (has_op_times(one)) {
       row["exposed_ps"] = one.exposed.count();
       row["hidden_ps"] = one.hidden.count();

@@ -331,17 +331,23 @@ std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& out
 
 std::string algorithms_note(const Case& asked, const Outcome& outcome) {
   std::string text;
-  for (const UsedAlgorithm& one : used_algorithms(asked, outcome)) {
+  const std::vector<UsedAlgorithm> used = used_algorithms(asked, outcome);
+  const bool alike = std::all_of(used.begin(), used.end(), [&](const UsedAlgorithm& one) {
+    return one.entry == used.front().entry;
+  });
+  for (const UsedAlgorithm& one : used) {
     const std::string bytes = one.least == one.most
                                   ? print(one.most)
                                   : fmt::format("{} to {}", print(one.least), print(one.most));
     text += fmt::format("{}{} {} of {} by {}", text.empty() ? "collectives: " : ", ",
                         name(one.dimension), name(one.kind), bytes, one.algorithm);
+    if (!alike) text += fmt::format(" (priced by {})", print(one.entry));
     if (has_op_times(one)) {
       text += fmt::format(" ({} exposed and {} hidden a micro-batch)", print(one.exposed),
                           print(one.hidden));
     }
   }
+  if (alike && !used.empty()) text += fmt::format("; priced by {}", print(used.front().entry));
   return text;
 }
 

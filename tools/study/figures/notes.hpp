@@ -17,8 +17,9 @@ std::string rebuilt_note(const Case& asked);
 /// How the collectives of a case with degrees are carried out; empty for others.
 std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome);
 
-/// "collectives: tp all_reduce of 16.78 MB by nvls, dp all_gather of 1.2 MB to 3.4 MB by ring";
-/// empty where there are none.
+/// "collectives: tp all_reduce of 16.78 MB by nvls (priced by a measured table of such devices), dp
+/// all_gather of 1.2 MB to 3.4 MB by ring (priced by NCCL's model)"; where one entry prices all it
+/// stands at the end. Empty where there are none.
 std::string algorithms_note(const Case& asked, const Outcome& outcome);
 
 /// That tied weights are held by the devices of both their layers; empty where they are held once.
