@@ -118,6 +118,45 @@ TEST_CASE("each point says what half the network would cost it, as a simulation 
   for (const PlanPoint& point : plan(request).front) CHECK_FALSE(point.half_network);
 }
 
+TEST_CASE("placements on racks are tried, and a point's flags stand the job as it was simulated") {
+  PlanRequest request;
+  request.setting.trace = "model:gpt@gb200,layers=19,hidden=4096,heads=32,seq=2048";
+  // 38 machines: two of each of 19 racks, so that all messages of the pipeline leave a rack, or 18,
+  // 18 and 2.
+  request.setting.cluster.cluster = "gb200x72*19";
+  request.setting.devices = {152};
+  request.samples = 80;
+  for (const char* const item : {"tp=1", "cp=1", "dp=8", "pp=19", "zero=0", "microbatch-size=1",
+                                 "schedule=1f1b", "recompute=none", "offload=none"}) {
+    fix(request.space, item);
+  }
+  const auto step = [&](const Candidate& candidate, const std::string& placement) {
+    SettingRequest asked = request_of(request.setting, candidate);
+    if (!placement.empty()) asked.cluster.placement = placement;
+    const Setting setting = read_setting(asked);
+    return study(make_case(asked, setting, candidate.spec, setting.device_counts.front()))
+        .step_time;
+  };
+  const Plan found = plan(request);
+  REQUIRE_FALSE(found.front.empty());
+  CHECK_FALSE(found.exhausted);  // the other placement is tried with members of the front
+  const PlanPoint& first = found.front.front();
+  CHECK(first.candidate.shape.placement == "fill");
+  CHECK(first.flags.find(" --placement fill") != std::string::npos);
+  CHECK(found.sentence.find(", placement fill") != std::string::npos);
+  CHECK(step(first.candidate, "") == first.verdict.step);
+  CHECK(step(first.candidate, "segment") > first.verdict.step);
+  CHECK(found.bound <= first.verdict.step);
+  request.setting.cluster.placement = "segment";  // asked for: not searched
+  const Plan given = plan(request);
+  REQUIRE_FALSE(given.front.empty());
+  for (const PlanPoint& point : given.front) {
+    CHECK(point.candidate.shape.placement.empty());
+    CHECK(point.flags.find("--placement") == std::string::npos);
+  }
+  CHECK(given.front.front().verdict.step > first.verdict.step);
+}
+
 TEST_CASE("one pipeline rank has no schedule to choose, unless schedules are named") {
   SettingRequest request;
   request.trace = "uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms";

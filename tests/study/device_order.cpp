@@ -8,13 +8,18 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "tests/study/uniform.hpp"
 #include "tests/thorough.hpp"
+#include "tools/inputs/setting.hpp"
+#include "tools/planner/cuts/searched_case.hpp"
 #include "tools/study/figures/notes.hpp"
 #include "tools/study/study.hpp"
+#include "traces/traces.hpp"
 
 namespace stageline::device_order_tests {
 namespace {
@@ -206,6 +211,66 @@ TEST_CASE("the note on an order says what it gains") {
   CHECK(stream_notes(alike, study(alike)).front() ==
         "1f1b: no better order of the devices than the given one was found (the devices are alike: "
         "there is no other)");
+}
+
+// Racks of three machines of one device, whose switches a spine joins.
+Cluster small_racks(int racks) {
+  Cluster cluster;
+  cluster.name = "racks";
+  cluster.racks = {1, 3};
+  const int devices = 3 * racks;
+  for (int d = 0; d < devices; ++d) {
+    Device device;
+    device.name = "gpu" + std::to_string(d);
+    cluster.devices.push_back(device);
+    cluster.links.push_back(
+        {"port" + std::to_string(d), d, devices + d / 3, parse_bandwidth("10GB/s")});
+  }
+  for (int rack = 0; rack < racks; ++rack) {
+    cluster.switches.push_back("rack" + std::to_string(rack));
+    cluster.links.push_back({"up" + std::to_string(rack), devices + rack, devices + racks,
+                             parse_bandwidth("1GB/s"), parse_time("500us")});
+  }
+  cluster.switches.emplace_back("spine");
+  return cluster;
+}
+
+TEST_CASE("placements on racks are searched beside orders, and the better one is what it says") {
+  SettingRequest request;
+  request.trace = "uniform:layers=8,forward=1ms,output=1MB";
+  request.cluster.cluster = write_cluster(small_racks(4));
+  request.devices = {8};  // two of each rack, or 3, 3 and 2
+  request.microbatches = 8;
+  request.device_order = DeviceOrdering::search;
+  const auto found = [&] {
+    const Setting setting = read_setting(request);
+    return searched_case(request, setting, parse_schedules("1f1b").front(), 8);
+  };
+  const Case best = found();
+  REQUIRE(best.device_order);
+  CHECK(best.device_order->placement == "fill");
+  REQUIRE(best.device_order->elsewhere);
+  const Outcome outcome = study(best);
+  CHECK(outcome.step_time == best.device_order->found);
+  CHECK(*best.device_order->elsewhere > best.device_order->found);
+  CHECK(
+      stream_notes(best, outcome)
+          .front()
+          .find("; on the devices of --placement fill, the best order on those of segment takes " +
+                print(*best.device_order->elsewhere)) != std::string::npos);
+  const std::vector<std::string> told = read_setting(request).notes;
+  for (const char* const note :
+       {"--placement segment: 8 devices on 4 racks, 2 of each one's 3",
+        "--placement fill: 8 devices on 3 racks of 3, each filled before the next"}) {
+    CHECK(std::any_of(told.begin(), told.end(),
+                      [&](const std::string& one) { return one.rfind(note, 0) == 0; }));
+  }
+  // Each by itself, as it is asked for.
+  request.cluster.placement = "fill";
+  CHECK(found().device_order->placement.empty());
+  CHECK(found().device_order->found == best.device_order->found);
+  request.cluster.placement = "segment";
+  CHECK(found().device_order->found == *best.device_order->elsewhere);
 }
 
 TEST_CASE("a program says itself which device does what") {

@@ -205,8 +205,16 @@ Cluster cluster_of(const ClusterChoice& choice, int devices, const Degrees& degr
   return cluster;
 }
 
+std::string other_placement(const ClusterRequest& request, const Cluster& job) {
+  if (!request.placement.empty() || !job.allocation) return "";
+  const Allocation& found = *job.allocation;
+  // Full racks are those that are filled one by one.
+  const bool shares = found.each > 0 && found.each < job.racks.size();
+  return found.rule == "segment" && shares ? "fill" : "";
+}
+
 AllocationRequest parse_placement(const std::string& text) {
-  if (text == "segment") return {AllocationRequest::Rule::segment};
+  if (text.empty() || text == "segment") return {AllocationRequest::Rule::segment};
   if (text == "fill") return {AllocationRequest::Rule::fill};
   if (!is_input_file(text)) {
     throw UsageError(fmt::format(

@@ -24,7 +24,7 @@ struct ClusterRequest {
   std::optional<Bytes> reserve{};        // of the memory of each device, instead of its own
   bool groups = false;                   // ranks of several devices, see ClusterUse
   bool overlap = false;                  // compute is slowed beside communication, too
-  std::string placement = "segment";     // on racks: that, "fill", or a file of devices' names
+  std::string placement{};               // on racks, as parse_placement() takes it; empty: segment
 };
 
 /// What --devices may pick from. Without --cluster, --link and --memory: the bundled cluster of the
@@ -51,7 +51,12 @@ ClusterChoice choose_cluster(const ClusterRequest& request);
 /// have as many.
 Cluster cluster_of(const ClusterChoice& choice, int devices, const Degrees& degrees = {});
 
-/// "segment", "fill", or a file with the names of devices, apart by white space. Throws UsageError.
+/// The placement of such a job that a request leaves open beside the one it has, and that gives it
+/// other devices; empty: there is none.
+std::string other_placement(const ClusterRequest& request, const Cluster& job);
+
+/// "segment", "fill", or a file with the names of devices, apart by white space. Empty: segment.
+/// Throws UsageError.
 AllocationRequest parse_placement(const std::string& text);
 
 /// "12GB/s,5us" or "12GB/s". Throws UsageError, which begins with `what`.

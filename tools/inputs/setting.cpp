@@ -415,17 +415,24 @@ void spread_ends(int devices, Case& asked) {
   }
 }
 
+// What a job of so many devices gets of the cluster.
+Cluster job_of(const Setting& setting, int devices) {
+  const auto known = setting.ranked.find(devices);
+  return known != setting.ranked.end() ? known->second->devices()
+                                       : cluster_of(setting.cluster, devices);
+}
+
 // They are those of the most devices that are asked about.
 void add_notes_on_placement(const SettingRequest& request, Setting& setting) {
   if (!setting.cluster.fixed || request.degrees_are_searched) return;
   const bool named = !setting.cluster.allocation.devices.empty();
   if (!named && setting.cluster.fixed->racks.size() == 0) return;
-  const auto most = std::max_element(setting.device_counts.begin(), setting.device_counts.end());
-  const auto known = setting.ranked.find(*most);
-  const std::vector<std::string> notes =
-      allocation_notes(known != setting.ranked.end() ? known->second->devices()
-                                                     : cluster_of(setting.cluster, *most));
-  setting.notes.insert(setting.notes.end(), notes.begin(), notes.end());
+  const int most = *std::max_element(setting.device_counts.begin(), setting.device_counts.end());
+  const auto add = [&](const Cluster& job, const std::string& before) {
+    for (const std::string& note : allocation_notes(job)) setting.notes.push_back(before + note);
+  };
+  add(job_of(setting, most), setting.elsewhere ? "--placement segment: " : "");
+  if (setting.elsewhere) add(job_of(*setting.elsewhere, most), "--placement fill: ");
 }
 
 // A language model on several machines is seldom one pipeline of all devices.
@@ -444,6 +451,19 @@ void add_note_on_no_degrees(const SettingRequest& request, Setting& setting) {
       fmt::format("no --tp, --cp, --dp or --pp was given, so each of the {} devices is a stage of "
                   "one pipeline; `stageline plan` searches degrees",
                   devices));
+}
+
+// Another placement that the request leaves open for some number of devices, where there is one.
+std::shared_ptr<const Setting> placed_elsewhere(const SettingRequest& request,
+                                                const Setting& setting) {
+  if (!setting.cluster.fixed || setting.cluster.fixed->racks.size() == 0) return nullptr;
+  for (const int devices : setting.device_counts) {
+    SettingRequest other = request;
+    other.cluster.placement = other_placement(request.cluster, job_of(setting, devices));
+    if (other.cluster.placement.empty()) continue;
+    return std::make_shared<const Setting>(read_setting_of(other, setting.model));
+  }
+  return nullptr;
 }
 
 // `alike` has the ranks, `model` is what the trace gives; or null.
@@ -484,6 +504,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   count_by_degrees(request, setting);
   set_rates(request, setting);
   add_ranks(request, alike, setting);
+  if (setting.orders_searched) setting.elsewhere = placed_elsewhere(request, setting);
   add_notes_on_placement(request, setting);
   add_note_on_no_degrees(request, setting);
   return setting;

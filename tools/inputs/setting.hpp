@@ -84,8 +84,11 @@ struct Setting {
   std::map<int, std::shared_ptr<RankedCluster>> ranked;
   std::vector<std::string> notes{};  // on rates of devices, and on what if
   bool orders_searched = false;      // of the devices, by searched_case()
-  bool all_asked = false;            // SettingRequest::all_pipelines
-  bool replicas_vary = false;        // SettingRequest::replicas_vary
+  /// The same with another placement of the devices on racks, where orders are searched and the
+  /// request leaves it open; else null.
+  std::shared_ptr<const Setting> elsewhere{};
+  bool all_asked = false;      // SettingRequest::all_pipelines
+  bool replicas_vary = false;  // SettingRequest::replicas_vary
   /// Slices of the trace, for schedules that cut sequences; null: it does not say what one takes.
   std::shared_ptr<PricedSlices> slices{};
   /// Micro-batches of sequences of other lengths; null: the trace does not say what one takes.

@@ -476,7 +476,8 @@ constexpr std::array rows{
             "where a job that is larger than a rack stands: segment, as many machines of each rack, as "
             "schedulers of jobs place it; fill, all of a rack before the next; or a file with the names of "
             "devices by rank; default: segment",
-        .set = [](Value value, Asked asked) { asked.cluster.placement = value.text(); }},
+        .set = [](Value value, Asked asked) { asked.cluster.placement = value.text(); },
+        .print = [](const SettingRequest& request) { return request.cluster.placement; }},
     SettingRow{
         .key = "recompute",
         .group = Group::memory,

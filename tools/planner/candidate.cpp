@@ -71,6 +71,7 @@ SettingRequest request_of(const SettingRequest& base, const Candidate& candidate
   request.sequence_parallel = shape.sequence_parallel;
   if (!shape.cp_comm_type.empty()) request.cp_comm_type = shape.cp_comm_type;
   if (shape.degrees.context == 1) request.cp_comm_type.clear();
+  if (!shape.placement.empty()) request.cluster.placement = shape.placement;
   request.microbatch_size = shape.microbatch_size;
   request.microbatches = shape.microbatches;
   request.recomputation = candidate.recomputation;

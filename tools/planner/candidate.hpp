@@ -17,6 +17,7 @@ struct Shape {
   Degrees degrees{};  // with pipeline ≥ 1
   bool sequence_parallel = false;
   std::string cp_comm_type{};  // as --cp-comm-type takes it; empty: as the setting says
+  std::string placement{};     // as --placement takes it; empty: as the setting says
   int microbatch_size = 0;     // samples; 0: as in the trace
   int microbatches = 1;        // per step and pipeline
   bool as_ranks = false;  // a pipeline alone is asked for by --pp, so that the gradients of tied

@@ -22,12 +22,14 @@ struct ShapeKey {
   Degrees degrees;
   bool sequence_parallel = false;
   std::string cp_comm_type;
+  std::string placement;
   int microbatch_size = 0;
 
   explicit ShapeKey(const Shape& shape)
       : degrees(shape.degrees),
         sequence_parallel(shape.sequence_parallel),
         cp_comm_type(shape.cp_comm_type),
+        placement(shape.placement),
         microbatch_size(shape.microbatch_size) {}
 
   auto tied() const {
@@ -35,7 +37,8 @@ struct ShapeKey {
                     degrees.expert_tensor, degrees.order, degrees.zero, degrees.zero_every,
                     degrees.shard_group.span, degrees.shard_group.ranks, degrees.precision.name,
                     degrees.precision.weights, degrees.precision.gradients,
-                    degrees.precision.optimizer, sequence_parallel, cp_comm_type, microbatch_size);
+                    degrees.precision.optimizer, sequence_parallel, cp_comm_type, placement,
+                    microbatch_size);
   }
   friend bool operator<(const ShapeKey& a, const ShapeKey& b) { return a.tied() < b.tied(); }
 };
@@ -147,6 +150,17 @@ std::shared_ptr<const Setting> Evaluator::setting(const Shape& shape) {
   });
   if (opened->refused) std::rethrow_exception(opened->refused);
   return opened->setting;
+}
+
+std::string Evaluator::other_placement(const Shape& shape) {
+  if (!shape.placement.empty()) return "";
+  const std::shared_ptr<const Setting> opened = setting(shape);
+  if (!opened->cluster.fixed || opened->cluster.fixed->racks.size() == 0) return "";
+  const auto ranked = opened->ranked.find(shape.devices());
+  return stageline::other_placement(
+      base_.cluster, ranked == opened->ranked.end()
+                         ? cluster_of(opened->cluster, shape.devices(), shape.degrees)
+                         : ranked->second->devices());
 }
 
 Case Evaluator::case_of(const Candidate& candidate) {

@@ -39,6 +39,9 @@ class Evaluator {
   /// The trace and cluster for those ranks, opened when first asked for. Throws UsageError where
   /// there is none: degrees that the model does not allow, a size that the trace does not have.
   std::shared_ptr<const Setting> setting(const Shape& shape);
+  /// The placement on racks that the base leaves open for such a shape, beside its own; empty:
+  /// there is none. Throws as setting() does.
+  std::string other_placement(const Shape& shape);
   /// The case of study(). Throws as setting() does.
   Case case_of(const Candidate& candidate);
   /// Judges a candidate as study() does, to the picosecond and byte. Any error but CalledOff is its

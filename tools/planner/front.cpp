@@ -25,6 +25,13 @@ Axes axes_of(const FrontPoint& point) {
   return {point.verdict.step, point.verdict.fullest(), point.devices()};
 }
 
+// Among equal points one without a placement of its own goes first, then the one whose flags do.
+bool goes_first(const FrontPoint& a, const FrontPoint& b) {
+  const bool placed = !a.candidate.shape.placement.empty();
+  const bool other_placed = !b.candidate.shape.placement.empty();
+  return std::tie(placed, a.flags) < std::tie(other_placed, b.flags);
+}
+
 }  // namespace
 
 bool Front::insert(FrontPoint point) {
@@ -33,7 +40,7 @@ bool Front::insert(FrontPoint point) {
   for (FrontPoint& other : points_) {
     const Axes there = axes_of(other);
     if (there == axes) {
-      if (point.flags >= other.flags) return false;
+      if (!goes_first(point, other)) return false;
       other = std::move(point);
       return true;
     }

@@ -18,8 +18,9 @@ struct FrontPoint {
   int devices() const { return candidate.shape.devices(); }
 };
 
-/// Points of which none is dominated, the fastest first. Among points equal in all three the
-/// one whose flags come first stays: what is kept does not depend on the order of insertion.
+/// Points of which none is dominated, the fastest first. Among points equal in all three one that
+/// names no placement stays, and of those the one whose flags come first: what is kept does not
+/// depend on the order of insertion.
 /// `slower_by`: the front ends where a step takes so much longer than the fastest on no more
 /// devices, as a share of it; empty: nowhere.
 class Front {

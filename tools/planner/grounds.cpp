@@ -41,6 +41,20 @@ std::optional<Bytes> largest_memory(const Cluster& cluster, const Model& model) 
   return most;
 }
 
+// By layer the lesser of both; none where one of them says nothing.
+std::vector<BlockingTimes> lesser(std::vector<BlockingTimes> one,
+                                  const std::vector<BlockingTimes>& other) {
+  if (one.size() != other.size()) return {};
+  for (std::size_t l = 0; l < one.size(); ++l) {
+    for (Time BlockingTimes::*const of :
+         {&BlockingTimes::forward, &BlockingTimes::input_grad, &BlockingTimes::weight_grad,
+          &BlockingTimes::backward, &BlockingTimes::recompute, &BlockingTimes::update}) {
+      one[l].*of = std::min(one[l].*of, other[l].*of);
+    }
+  }
+  return one;
+}
+
 }  // namespace
 
 struct Grounds::Ground {
@@ -157,9 +171,16 @@ void Grounds::add_gathers(const Shape& shape, ShapeLoads& loads, const Model& mo
   }
   // Weights do not depend on the micro-batches.
   std::call_once(found->once, [&] {
-    const std::shared_ptr<const Setting> setting = evaluator_.setting(shape);
-    if (setting->ranked.empty()) return;
-    found->times = least_gathers(*setting->ranked.begin()->second, model);
+    const auto times_of = [&](const Shape& placed) {
+      const std::shared_ptr<const Setting> setting = evaluator_.setting(placed);
+      if (setting->ranked.empty()) return std::vector<BlockingTimes>{};
+      return least_gathers(*setting->ranked.begin()->second, model);
+    };
+    found->times = times_of(shape);
+    Shape elsewhere = shape;
+    elsewhere.placement = evaluator_.other_placement(shape);
+    if (elsewhere.placement.empty()) return;
+    found->times = lesser(std::move(found->times), times_of(elsewhere));
   });
   loads.add_gathers(found->times);
 }

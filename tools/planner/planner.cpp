@@ -183,10 +183,10 @@ Plan plan(const PlanRequest& asked) {
   if (!plan.front.empty()) plan.bound = std::min(plan.bound, plan.front.front().verdict.step);
   plan.behind = !plan.partial && search.left_behind();
   if (!plan.partial && !plan.behind) plan.counts.left = 0;  // as of the last report until then
-  // Orders of micro-batches are tried with members of the front alone.
+  // Orders of micro-batches and placements on racks are tried with members of the front alone.
   const bool orders_left = !request.setting.lengths.empty() && !request.setting.lengths_order;
-  plan.exhausted = !orders_left && !plan.partial && !plan.behind && in.groups == 0 &&
-                   (search.all_cuts() || !request.space.partitions.empty());
+  plan.exhausted = !orders_left && !search.placements_left() && !plan.partial && !plan.behind &&
+                   in.groups == 0 && (search.all_cuts() || !request.space.partitions.empty());
   if (plan.front.empty()) {
     plan.missing = missing;
     if (plan.missing) {

@@ -55,7 +55,7 @@ bool Search::orders_differ(const Shape& shape) const {
                      [&](const Documents& one) { return one != lengths.front(); });
 }
 
-std::vector<Candidate> Search::neighbours(const FrontPoint& point) const {
+std::vector<Candidate> Search::neighbours(const FrontPoint& point) {
   std::vector<Candidate> near;
   const Candidate& here = point.candidate;
   if (request_.space.schedules.empty()) {
@@ -71,6 +71,10 @@ std::vector<Candidate> Search::neighbours(const FrontPoint& point) const {
       if (order == here.lengths_order.value_or(LengthsOrder::given)) continue;
       near.emplace_back(here).lengths_order = order;
     }
+  }
+  if (std::string other = evaluator_.other_placement(here.shape); !other.empty()) {
+    placements_left_ = true;
+    near.emplace_back(here).shape.placement = std::move(other);
   }
   const std::optional<int> last = last_rebuilt(here.recomputation);
   if (last && request_.space.recomputation.empty()) {
@@ -126,6 +130,7 @@ std::vector<Candidate> Search::lighter(const FrontPoint& point) const {
       if (family.spec != here.spec) continue;
       Candidate& other = near.emplace_back(here);
       other.shape = shape;
+      other.shape.placement = here.shape.placement;
       other.recomputation = family.recomputation;
       other.offloading = family.offloading;
     }

@@ -42,6 +42,9 @@ class Search {
   bool partial() const { return partial_; }
   /// Whether what is left was left because of its estimates.
   bool left_behind() const { return left_behind_; }
+  /// Whether a job of some candidate may stand on racks in another way, which only members of the
+  /// front were tried with.
+  bool placements_left() const { return placements_left_; }
   /// Whether every cut of every family was simulated, or pruned.
   bool all_cuts() const { return all_cuts_; }
   Evaluator& evaluator() { return evaluator_; }
@@ -136,7 +139,7 @@ class Search {
              Refined refined = Refined::yes);
   /// Whether the order of micro-batches is open, and makes a difference.
   bool orders_differ(const Shape& shape) const;
-  std::vector<Candidate> neighbours(const FrontPoint& point) const;
+  std::vector<Candidate> neighbours(const FrontPoint& point);
   std::vector<Candidate> lighter(const FrontPoint& point) const;
   bool fit_by_recomputing();
   bool search_cuts();
@@ -168,6 +171,7 @@ class Search {
   bool rated_all_ = false;
   bool partial_ = false;
   bool left_behind_ = false;
+  bool placements_left_ = false;
 };
 
 }  // namespace stageline

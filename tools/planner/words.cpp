@@ -85,6 +85,8 @@ std::string named(const PlanPoint& point) {
   const std::string degrees = print(candidate.shape.degrees);
   if (!degrees.empty()) text += ", " + degrees;
   if (const std::string& by = candidate.shape.cp_comm_type; !by.empty()) text += ", cp by " + by;
+  const std::string& placement = candidate.shape.placement;
+  if (!placement.empty()) text += ", placement " + placement;
   const std::string zero = zero_words(candidate.shape.degrees);
   if (!zero.empty()) text += " with " + zero;
   text += fmt::format(", {} micro-batch{}", candidate.shape.microbatches,

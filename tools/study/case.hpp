@@ -32,8 +32,13 @@ struct DeviceOrder {
   std::optional<Time> given;       // step in the given order; empty: it cannot run so
   bool given_fits = true;          // into memory, as far as that is known
   Time found{};                    // step in this order
-  double orders = 1;               // distinct ones: those of equal devices count once
-  int simulated = 1;               // of them
+  bool runs = true;                // it can run so
+  bool fits = true;                // into memory, as far as that is known
+  std::string placement{};  // on racks, where both were searched: that of this order; else empty
+  std::optional<Time> elsewhere{};  // best step with the other placement; empty: it cannot run so
+  bool elsewhere_fits = true;
+  double orders = 1;  // distinct ones: those of equal devices count once
+  int simulated = 1;  // of them
 
   bool all() const { return simulated >= orders; }
 };

@@ -198,6 +198,8 @@ class OrderSearch {
     if (given_.runs) found.given = given_.step;
     found.given_fits = given_.fits;
     found.found = best_tried_.step;
+    found.runs = best_tried_.runs;
+    found.fits = best_tried_.fits;
     found.orders = orders;
     found.simulated = static_cast<int>(known_.size());
     return found;
@@ -380,6 +382,21 @@ Case with_searched_order(Case asked, int most) {
   asked = case_in_order(std::move(asked), found.order);
   asked.device_order = std::move(found);
   return asked;
+}
+
+Case better_placed(Case one, const std::string& one_placement, Case other,
+                   const std::string& other_placement) {
+  const auto tried = [](const Case& asked) {
+    const DeviceOrder& found = *asked.device_order;
+    return TriedOrder{found.runs, found.fits, found.found};
+  };
+  const bool moves = tried(other).better_than(tried(one));
+  Case& better = moves ? other : one;
+  const DeviceOrder& left = *(moves ? one : other).device_order;
+  better.device_order->placement = moves ? other_placement : one_placement;
+  if (left.runs) better.device_order->elsewhere = left.found;
+  better.device_order->elsewhere_fits = left.fits;
+  return std::move(better);
 }
 
 }  // namespace stageline

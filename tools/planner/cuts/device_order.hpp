@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -44,5 +45,9 @@ DeviceOrder search_device_order(const Case& asked, int most = most_orders);
 /// of the devices in that order. Throws UsageError for a given program, which says itself which
 /// device does what.
 Case with_searched_order(Case asked, int most = most_orders);
+
+/// The better of two such cases, whose devices stand on racks in these ways: `one` among equals.
+Case better_placed(Case one, const std::string& one_placement, Case other,
+                   const std::string& other_placement);
 
 }  // namespace stageline

@@ -15,7 +15,18 @@ Case searched_case(const SettingRequest& request, const Setting& setting, const 
   if (request.device_order == DeviceOrdering::search) {
     const std::string partition = asked.partition;
     if (is_simulated(partition)) asked.partition = "balanced";
-    asked = with_searched_order(std::move(asked));
+    if (setting.elsewhere && !asked.program) {
+      Case other = make_case(request, *setting.elsewhere, spec, devices);
+      std::swap(asked.ranked, other.ranked);
+      std::swap(asked.cluster, other.cluster);
+      Case there = with_searched_order(asked);
+      asked.ranked = std::move(other.ranked);
+      asked.cluster = std::move(other.cluster);
+      asked =
+          better_placed(with_searched_order(std::move(asked)), "segment", std::move(there), "fill");
+    } else {
+      asked = with_searched_order(std::move(asked));
+    }
     asked.partition = partition;
   }
   return with_searched_cut(std::move(asked));

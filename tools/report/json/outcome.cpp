@@ -213,11 +213,17 @@ Json stream_json(const Outcome& outcome, const StreamFacts& facts) {
 
 Json order_json(const Case& asked) {
   const DeviceOrder& found = *asked.device_order;
-  return {{found.machines ? "machines" : "devices", found.names},
-          {"given_step_time_ps", found.given ? Json(found.given->count()) : Json(nullptr)},
-          {"given_fits", found.given_fits},
-          {"orders", found.orders},
-          {"simulated", found.simulated}};
+  Json json{{found.machines ? "machines" : "devices", found.names},
+            {"given_step_time_ps", found.given ? Json(found.given->count()) : Json(nullptr)},
+            {"given_fits", found.given_fits},
+            {"orders", found.orders},
+            {"simulated", found.simulated}};
+  if (found.placement.empty()) return json;
+  json["placement"] = found.placement;
+  json["other_placement_step_time_ps"] =
+      found.elsewhere ? Json(found.elsewhere->count()) : Json(nullptr);
+  json["other_placement_fits"] = found.elsewhere_fits;
+  return json;
 }
 
 Json cut_search_json(const FoundCut& found) {

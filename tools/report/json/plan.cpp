@@ -46,6 +46,7 @@ Json point_json(const Model& model, const PlanPoint& point, const PlanView& view
   object["degrees"] = degrees_json(shape.degrees);
   object["sequence_parallel"] = shape.sequence_parallel;
   if (!shape.cp_comm_type.empty()) object["cp_comm_type"] = shape.cp_comm_type;
+  if (!shape.placement.empty()) object["placement"] = shape.placement;
   const int size = shape.microbatch_size > 0 ? shape.microbatch_size : model.batch;
   object["microbatch_size"] = size > 0 ? Json(size) : Json(nullptr);
   object["microbatches"] = shape.microbatches;

@@ -152,6 +152,14 @@ const std::vector<PlanColumn>& plan_columns() {
        },
        nullptr,
        [](const PlanRow& row) { return !row.point->candidate.shape.cp_comm_type.empty(); }},
+      {{"placement", true, 35},
+       "On which devices of the racks a job that is larger than one stands",
+       [](const PlanRow& row) {
+         const std::string& placement = row.point->candidate.shape.placement;
+         return placement.empty() ? std::string(not_known) : placement;
+       },
+       nullptr,
+       [](const PlanRow& row) { return !row.point->candidate.shape.placement.empty(); }},
       {{"ZeRO", false, 12},
        "Level of state that data-parallel ranks divide among them; each: beside a pipeline, "
        "exchanged in every micro-batch",
