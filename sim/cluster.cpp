@@ -10,6 +10,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/routes.hpp"
+#include "sim/transport.hpp"
 
 namespace stageline {
 
@@ -23,6 +24,18 @@ std::string_view name(Tier tier) {
       return "pcie";
     case Tier::network:
       return "network";
+  }
+  return "";
+}
+
+std::string_view name(Transport transport) {
+  switch (transport) {
+    case Transport::stated:
+      return "";
+    case Transport::tcp:
+      return "tcp";
+    case Transport::host:
+      return "host";
   }
   return "";
 }

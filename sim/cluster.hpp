@@ -79,6 +79,13 @@ inline constexpr int tiers = 4;
 /// "nvlink", as in cluster files.
 std::string_view name(Tier tier);
 
+/// How bytes get over a link, where that is not simply as wide as the link is stated.
+enum class Transport : std::uint8_t {
+  stated,  // rdma, or a bus on which devices reach each other
+  tcp,     // sockets, which carry less than a fast NIC
+  host,    // a bus on which they do not: what devices send each other is staged in host memory
+};
+
 /// A cable, bus or port. Its ends are nodes: devices first (0..D-1), then hosts, then switches.
 /// Transfers share a link first come, first served, or at max-min fair rates (Sharing); a
 /// half-duplex one in both directions together.
@@ -91,6 +98,7 @@ struct Link {
   Duplex duplex = Duplex::full;
   std::optional<Time> latency_back{};  // from `to` to `from`, if it differs
   Tier tier = Tier::other;
+  Transport transport = Transport::stated;
 
   Time back() const { return latency_back.value_or(latency); }
   friend bool operator==(const Link&, const Link&) = default;

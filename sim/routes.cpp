@@ -8,6 +8,7 @@
 #include <array>
 #include <boost/graph/detail/d_ary_heap.hpp>
 #include <boost/property_map/property_map.hpp>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -17,6 +18,7 @@
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
+#include "sim/transport.hpp"
 
 namespace stageline {
 namespace {
@@ -315,6 +317,7 @@ class Routes::Search {
     Route route = walked(source, node, &LinkSide::resource);
     for (const int w : path_) route.latency += Time{nth(wires_, w).length.latency};
     std::reverse(route.resources.begin(), route.resources.end());
+    std::reverse(route.load.begin(), route.load.end());
     return route;
   }
 
@@ -374,14 +377,31 @@ class Routes::Search {
   // The route without its latency, from its end to its beginning. Its wires are in path_ then.
   Route walked(int source, int node, int LinkSide::*resource) {
     Route route;
+    const bool between_devices = as_size(node) < cluster_.devices.size();
+    bool staged = false;
     for (const int w : path(source, node)) {
       const LinkSide& wire = nth(wires_, w);
       const Link& link = nth(cluster_.links, wire.link);
-      route.bandwidth = std::min(route.bandwidth, link.bandwidth);
+      const double load = between_devices ? staged_load(link) : 1;
+      staged = staged || load != 1;
+      route.bandwidth = std::min(route.bandwidth, over(link.bandwidth, load));
       route.resources.push_back(wire.*resource);
+      route.load.push_back(load);
+      if (load != 1 && wire.opposite != wire.resource) {
+        route.resources.push_back(resource == &LinkSide::resource ? wire.opposite : wire.resource);
+        route.load.push_back(load);
+      }
       route.tier = std::max(route.tier, link.tier);
     }
+    if (!staged) route.load.clear();
     return route;
+  }
+
+  // What a transfer gets that loads each byte so often.
+  static Bandwidth over(Bandwidth bandwidth, double load) {
+    if (load == 1 || bandwidth.is_unlimited()) return bandwidth;
+    return {std::max<std::int64_t>(
+        1, std::llround(static_cast<double>(bandwidth.bytes_per_second) / load))};
   }
 
   // By node the index of the last wire; -1 where no route leads, and at the source.

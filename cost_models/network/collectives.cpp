@@ -17,6 +17,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/names.hpp"
 #include "sim/bus_bandwidth.hpp"
+#include "sim/transport.hpp"
 
 namespace stageline {
 namespace {
@@ -217,7 +218,12 @@ Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::stri
     : cluster_(cluster), routes_(routes), algorithms_(parse_algorithms(algorithms)) {
   // Resources are numbered as Routes says: two for each link, one where it is half-duplex.
   for (const Link& link : cluster.links) {
-    tier_.insert(tier_.end(), link.duplex == Duplex::half ? 1 : 2, link.tier);
+    const bool half = link.duplex == Duplex::half;
+    const int first = static_cast<int>(tier_.size());
+    tier_.insert(tier_.end(), half ? 1 : 2, link.tier);
+    transport_.insert(transport_.end(), half ? 1 : 2, link.transport);
+    opposite_.push_back(half ? first : first + 1);
+    if (!half) opposite_.push_back(first);
     if (std::max(link.from, link.to) < std::ssize(cluster.devices)) {
       joined_.insert(std::minmax(link.from, link.to));
     }
@@ -388,7 +394,14 @@ std::vector<double> Collectives::loads_of(const Algorithm& algorithm, Collective
     routes_.append_resources(from, to, passed);
     for (const int resource : passed) {
       tier = std::max(tier, nth(tier_, resource));
-      nth(load, resource) += share;
+      if (nth(transport_, resource) != Transport::host) {
+        nth(load, resource) += share;
+        continue;
+      }
+      // Staged in the host's memory, which takes both directions of a link.
+      const int other = nth(opposite_, resource);
+      nth(load, resource) += share / share_through_host;
+      if (other != resource) nth(load, other) += share / share_through_host;
     }
   };
   for (std::size_t shape = 0; shape < found.shapes.size(); ++shape) {
@@ -423,7 +436,9 @@ Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind 
     if (load[i] <= 0) continue;
     const int resource = static_cast<int>(i);
     const bool limited = !routes_.capacity()[i].is_unlimited();
-    const double share = load[i] / (limited ? nth(reached, nth(tier_, resource)) : 1);
+    // What a link over TCP carries is what NCCL reaches there.
+    const bool all = !limited || nth(transport_, resource) == Transport::tcp;
+    const double share = load[i] / (all ? 1 : nth(reached, nth(tier_, resource)));
     use.route.resources.push_back(resource);
     use.route.load.push_back(share);
     const Bandwidth capacity = routes_.capacity()[i];

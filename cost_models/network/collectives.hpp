@@ -133,6 +133,8 @@ class Collectives {
   Routes& routes_;
   AlgorithmNames algorithms_;
   std::vector<Tier> tier_;                // by resource
+  std::vector<Transport> transport_;      // by resource
+  std::vector<int> opposite_;             // by resource: the other direction of its link, or itself
   std::vector<int> reach_;                // by device: unequal of devices in different domains
   std::set<std::pair<int, int>> joined_;  // devices, lower number first, that a link joins
   // By groups, those beside them, and the routing of their tokens.

@@ -169,6 +169,32 @@ TEST_CASE("no port of a double tree carries more than twice the bytes, for any m
   }
 }
 
+// A ring sends and receives at once, so that each direction has half of what one way has.
+TEST_CASE("a ring through the host's memory has 0.65 of a link for both directions together") {
+  Cluster cluster = cluster_of({1, 4, "", 20 * giga, giga});
+  for (Link& link : cluster.links) link.tier = Tier::pcie;
+  const Collective asked = of_all(cluster, CollectiveKind::all_gather, giga);
+  const double peers = milliseconds(planned(cluster, asked, "ring"));
+  for (Link& link : cluster.links) link.transport = Transport::host;
+  const CollectivePlan staged = planned(cluster, asked, "ring");
+  CHECK(milliseconds(staged) == doctest::Approx(peers * 2 / 0.65).epsilon(1e-6));
+  CHECK(load_on(cluster, staged.costs.route, "gpu0>nvswitch0") == doctest::Approx(2 * 0.75 / 0.65));
+}
+
+TEST_CASE("what a link over TCP carries is what NCCL reaches there") {
+  const auto time = [&](Transport transport) {
+    Cluster cluster = cluster_of({2, 1, "h100", 450 * giga, 1'875'000'000});
+    for (Link& link : cluster.links) {
+      if (link.tier == Tier::network) link.transport = transport;
+    }
+    const CollectivePlan plan =
+        planned(cluster, of_all(cluster, CollectiveKind::all_gather, giga), "ring");
+    return to_seconds(alone(plan.costs) - plan.costs.setup);
+  };
+  CHECK(time(Transport::tcp) == doctest::Approx(0.5 / 1.875).epsilon(1e-6));
+  CHECK(time(Transport::stated) == doctest::Approx(0.5 / 1.875 / 0.8).epsilon(1e-6));
+}
+
 // CLUSTER oracle, measured with nccl-tests on 4 machines of 8 B200: 22.05 ms.
 TEST_CASE("the parts of a hierarchical all-reduce bracket a measured one") {
   const std::int64_t bytes = std::int64_t{4} << 30;

@@ -228,6 +228,47 @@ TEST_CASE("routes of a large cluster are the same when they are found again") {
   CHECK(same == 2 * devices * devices);
 }
 
+TEST_CASE("what devices send through the host's memory loads their links both ways") {
+  Cluster cluster = uniform_cluster(3, LinkSpec{parse_bandwidth("20GB/s"), Time{}}, {});
+  for (Link& link : cluster.links) link.tier = Tier::pcie;
+  const Network peers = network_of(cluster);
+  CHECK(peers.between(0, 1).load.empty());
+  cluster.links[0].transport = Transport::host;  // of gpu0
+  const Network staged = network_of(cluster);
+  const Route& there = staged.between(0, 1);
+  const Route& back = staged.between(1, 0);
+  CHECK(there.bandwidth == parse_bandwidth("13GB/s"));
+  CHECK(back.bandwidth == there.bandwidth);
+  CHECK(there.latency == peers.between(0, 1).latency);
+  CHECK(there.tier == Tier::pcie);
+  const auto load_on = [&](const Route& route, const std::string& name) {
+    for (std::size_t i = 0; i < route.resources.size(); ++i) {
+      if (nth(staged.resources, route.resources[i]) == name) return route.load[i];
+    }
+    return 0.0;
+  };
+  for (const Route* const route : {&there, &back}) {
+    CHECK(load_on(*route, "gpu0>switch") == doctest::Approx(1 / 0.65));
+    CHECK(load_on(*route, "switch>gpu0") == doctest::Approx(1 / 0.65));
+  }
+  CHECK(load_on(there, "switch>gpu1") == 1);
+  CHECK(load_on(there, "gpu1>switch") == 0);
+  CHECK(staged.between(1, 2) == peers.between(1, 2));
+  // One of both directions in turn is loaded once.
+  cluster.links[0].duplex = Duplex::half;
+  const Route half = network_of(cluster).between(0, 1);
+  CHECK(half.resources.size() == 2);
+  CHECK(half.bandwidth == there.bandwidth);
+  // Copies to the host take the link as it is.
+  Cluster hosted = uniform_cluster(1, LinkSpec{parse_bandwidth("20GB/s"), Time{}}, {},
+                                   LinkSpec{parse_bandwidth("20GB/s"), Time{}});
+  for (Link& link : hosted.links) link.transport = Transport::host;
+  const Network alone = network_of(hosted);
+  CHECK(alone.to_host.front().bandwidth == parse_bandwidth("20GB/s"));
+  CHECK(alone.from_host.front().bandwidth == parse_bandwidth("20GB/s"));
+  CHECK(alone.to_host.front().load.empty());
+}
+
 TEST_CASE("whole routes are what between() says of them, from the end to the beginning") {
   const Cluster cluster = uniform_cluster(4, LinkSpec{{10'000'000'000}, Time{5}}, std::nullopt);
   for (const std::size_t most_searched : {std::size_t{0}, std::size_t{4096}}) {

@@ -216,6 +216,12 @@ TEST_CASE("what the writer writes, the reader gives back") {
   slow.collectives = {
       {CollectiveKind::all_gather, 16, 2, Time{40'000'123}, Bandwidth{45'000'000'001}, "a log"}};
   CHECK(same(slow));
+  slow.links[0].tier = Tier::network;
+  slow.links[0].transport = Transport::tcp;
+  slow.links[0].bandwidth = parse_bandwidth("10Gbit/s");
+  slow.links[1].tier = Tier::pcie;
+  slow.links[1].transport = Transport::host;
+  CHECK(same(slow));
   for (const Bundled& file : bundled_clusters()) {
     CAPTURE(file.name);
     CHECK(same(bundled(std::string(file.name))));
@@ -241,6 +247,46 @@ TEST_CASE("the cluster of the README is sound") {
   REQUIRE(cluster.collectives.size() == 1);
   CHECK(cluster.collectives[0].alpha == parse_time("21us"));
   CHECK(network_of(cluster).between(0, 2).bandwidth == Bandwidth{12'500'000'000});
+}
+
+TEST_CASE("a transport is read, of links and of NICs, and is what carries less") {
+  const auto with = [](const std::string& transport) {
+    return read_cluster(replaced(valid, R"("50GB/s", "latency")",
+                                 R"("50GB/s", )" + transport + R"(, "latency")"),
+                        "c.json")
+        .links.front();
+  };
+  const Link plain = read_cluster(valid, "c.json").links.front();
+  Link network = plain;
+  network.tier = Tier::network;
+  CHECK(with(R"("tier": "network", "transport": "rdma")") == network);
+  const Link tcp = with(R"("tier": "network", "transport": "tcp")");
+  CHECK(tcp.transport == Transport::tcp);
+  CHECK(tcp.bandwidth == parse_bandwidth("15Gbit/s"));
+  CHECK(with(R"("tier": "pcie", "transport": "peer")").transport == Transport::stated);
+  const Link staged = with(R"("tier": "pcie", "transport": "host")");
+  CHECK(staged.transport == Transport::host);
+  CHECK(staged.bandwidth == plain.bandwidth);
+  const auto fabric = [](const std::string& nics) {
+    return read_cluster(R"({"format": "stageline-cluster 1", "name": "lab", "machines": 2,
+      "devices": [{"name": "gpu", "count": 2}],
+      "network": {"nics": [{"name": "nic", )" +
+                            nics + R"(, "transport": "tcp"}]}})",
+                        "c.json");
+  };
+  for (const Link& link : fabric(R"("bandwidth": "10Gbit/s", "count": 2)").links) {
+    CHECK(link.transport == Transport::tcp);
+    CHECK(link.bandwidth == parse_bandwidth("10Gbit/s"));
+  }
+  for (const Link& link : fabric(R"("bandwidth": "100Gbit/s")").links) {  // shared: behind PCIe
+    if (link.tier != Tier::network) continue;
+    CHECK(link.transport == Transport::tcp);
+    CHECK(link.bandwidth == parse_bandwidth("15Gbit/s"));
+  }
+  CHECK(contains(
+      std::string(trace_error_of([&] { fabric(R"("bandwidth": "25Gbit/s", "count": 4)"); }).what()),
+      "4 NICs of 2 devices are one link each, and what several carry over tcp was never "
+      "measured"));
 }
 
 TEST_CASE("a broken cluster is refused with its pointer and the rule") {
@@ -287,6 +333,12 @@ TEST_CASE("a broken cluster is refused with its pointer and the rule") {
            {"\"from\": \"old\", \"to\": \"sw\"", "\"from\": \"old\", \"to\": \"old\"", "/links/1",
             "two different nodes"},
            {"\"half\"", "\"simplex\"", "/links/1/duplex", "not \"simplex\""},
+           {"\"50GB/s\",", "\"50GB/s\", \"transport\": \"tpc\",", "/links/0/transport",
+            "there is no transport \"tpc\" (did you mean \"tcp\"?); a link of tier network is rdma "
+            "or tcp, one of tier pcie peer"},
+           {"\"50GB/s\",", "\"50GB/s\", \"tier\": \"nvlink\", \"transport\": \"host\",",
+            "/links/0/transport",
+            "the transport host is of links of tier pcie, and this one is of nvlink"},
            {"\"1us\"", "\"1\"", "/links/0/latency", "has no unit"},
            {"\"1us\"", "\"-1us\"", "/links/0/latency", "negative"},
            {"\"bandwidth\": \"8Gbit/s\", ", "", "/links/1", "\"bandwidth\" is missing"}}) {

@@ -12,6 +12,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
 #include "sim/routes.hpp"
+#include "sim/transport.hpp"
 #include "tools/base/files.hpp"
 #include "tools/inputs/bundled.hpp"
 
@@ -225,6 +226,29 @@ AllocationRequest parse_placement(const std::string& text) {
   AllocationRequest request{AllocationRequest::Rule::named};
   for (std::string name; words >> name;) request.devices.push_back(std::move(name));
   return request;
+}
+
+std::vector<std::string> transport_notes(const Cluster& cluster) {
+  const auto any = [&](Transport transport) {
+    return std::any_of(cluster.links.begin(), cluster.links.end(),
+                       [&](const Link& link) { return link.transport == transport; });
+  };
+  std::vector<std::string> notes;
+  if (any(Transport::tcp)) {
+    notes.push_back(fmt::format(
+        "links over tcp carry at most {}: assumed, by what NCCL reaches over one connection; others "
+        "measured 0.7 to 1.2 times that, up to 3 where channels were tuned, and a tenth once; "
+        "latencies are as stated",
+        print(most_over_tcp)));
+  }
+  if (any(Transport::host)) {
+    notes.push_back(fmt::format(
+        "devices on PCIe that do not reach each other send through the host's memory, at {:g} of the "
+        "link's rate for both ways together: assumed, by copies that were measured at 0.6 to 1.0 of "
+        "it; what other traffic takes of that memory is not modelled",
+        share_through_host));
+  }
+  return notes;
 }
 
 LinkSpec parse_link(const std::string& text, const std::string& what) {

@@ -62,6 +62,10 @@ AllocationRequest parse_placement(const std::string& text);
 /// "12GB/s,5us" or "12GB/s". Throws UsageError, which begins with `what`.
 LinkSpec parse_link(const std::string& text, const std::string& what = "--link");
 
+/// What is assumed of links over TCP, and of PCIe on which devices do not reach each other. Whole
+/// sentences without a full stop; none where no link is so.
+std::vector<std::string> transport_notes(const Cluster& cluster);
+
 /// Kinds of all bundled clusters, each once.
 std::vector<DeviceKind> known_kinds();
 

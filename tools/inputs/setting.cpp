@@ -479,6 +479,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   cluster.overlap = request.sharing == Sharing::fair;
   setting.cluster = choose_cluster(cluster);
   setting.cluster.allocation = parse_placement(cluster.placement);
+  if (setting.cluster.fixed) setting.notes = transport_notes(*setting.cluster.fixed);
   add_notes_on_no_effect(request, setting);
   const TraceRequest trace = trace_request(request, setting);
   setting.model = model != nullptr ? *model : opened_model(request, trace);

@@ -63,10 +63,12 @@ std::vector<int> read_devices_of(const JsonNode& nics, const NameTable& nodes, i
 
 Nics read_nics(const JsonNode& node, const std::vector<std::string>& rails, const NameTable& nodes,
                int devices) {
-  node.check_keys({"name", "bandwidth"}, {"count", "devices", "latency", "pcie", "rail"});
+  node.check_keys({"name", "bandwidth"},
+                  {"count", "devices", "latency", "pcie", "rail", "transport"});
   Nics nics;
   nics.name = read_name(node.at("name"));
   nics.bandwidth = read_bandwidth(node.at("bandwidth"));
+  nics.transport = read_transport(node, Tier::network, nics.bandwidth);
   if (const auto found = node.find("latency")) nics.latency = read_latency(*found);
   if (const auto found = node.find("pcie")) nics.pcie = read_bandwidth(*found);
   nics.devices = read_devices_of(node, nodes, devices);
@@ -78,6 +80,12 @@ Nics read_nics(const JsonNode& node, const std::vector<std::string>& rails, cons
           fmt::format("{} NICs cannot be divided evenly among {} devices; make the number a "
                       "multiple of theirs, or two entries",
                       nics.count, served));
+    }
+    if (nics.count > served && nics.transport == Transport::tcp) {
+      found->refuse(fmt::format(
+          "{} NICs of {} device{} are one link each, and what several carry over tcp was never "
+          "measured; give as many as devices or fewer, or leave \"transport\" out",
+          nics.count, served, served == 1 ? "" : "s"));
     }
   }
   if (const auto found = node.find("rail")) {

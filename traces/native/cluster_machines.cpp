@@ -134,7 +134,8 @@ class Repeater {
     }
   }
 
-  void add_link(std::string name, int from, int to, Bandwidth bandwidth, Time latency, Tier tier) {
+  void add_link(std::string name, int from, int to, Bandwidth bandwidth, Time latency, Tier tier,
+                Transport transport = Transport::stated) {
     Link link;
     link.name = name.empty() ? ends_of(all_, from, to) : std::move(name);
     link.from = from;
@@ -142,6 +143,7 @@ class Repeater {
     link.bandwidth = bandwidth;
     link.latency = latency;
     link.tier = tier;
+    link.transport = transport;
     all_.links.push_back(std::move(link));
   }
 
@@ -189,7 +191,7 @@ class Repeater {
       if (nics.count > 1) name += std::to_string(port * in_port);
       if (!apart) {
         add_link(std::move(name), node_of(m, nth(nics.devices, port)), nth(node, on), bandwidth,
-                 nics.latency, Tier::network);
+                 nics.latency, Tier::network, nics.transport);
         continue;
       }
       // The latency is on the side of the devices, so that what they send each other through
@@ -200,7 +202,7 @@ class Repeater {
         add_link("", node_of(m, nth(nics.devices, k)), own,
                  nics.pcie.value_or(Bandwidth::unlimited()), nics.latency, Tier::pcie);
       }
-      add_link("", own, nth(node, on), bandwidth, Time{}, Tier::network);
+      add_link("", own, nth(node, on), bandwidth, Time{}, Tier::network, nics.transport);
     }
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/index.hpp"
+#include "sim/transport.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -21,6 +22,34 @@ std::optional<Bytes> read_memory(const JsonNode& node) {
   if (!found) return {};
   if (found->kind() == JsonKind::number) return found->bytes();
   return with_unit(*found, parse_bytes, "80GB");
+}
+
+Transport read_transport(const JsonNode& node, Tier tier, Bandwidth& bandwidth) {
+  const std::optional<JsonNode> found = node.find("transport");
+  if (!found) return Transport::stated;
+  const struct {
+    const char* word;
+    Tier tier;
+    Transport transport;
+  } each[] = {{"rdma", Tier::network, Transport::stated},
+              {"tcp", Tier::network, Transport::tcp},
+              {"peer", Tier::pcie, Transport::stated},
+              {"host", Tier::pcie, Transport::host}};
+  std::vector<std::string> words;
+  for (const auto& one : each) {
+    words.emplace_back(one.word);
+    if (found->text() != one.word) continue;
+    if (tier != one.tier) {
+      found->refuse(fmt::format("the transport {} is of links of tier {}, and this one is of {}",
+                                one.word, name(one.tier), name(tier)));
+    }
+    if (one.transport == Transport::tcp) bandwidth = std::min(bandwidth, most_over_tcp);
+    return one.transport;
+  }
+  found->refuse(fmt::format(
+      "there is no transport {}{}; a link of tier network is rdma or tcp, one of tier pcie peer "
+      "(devices reach each other) or host (through its memory)",
+      in_quotes(found->text()), suggestion(found->text(), words)));
 }
 
 double positive_or(const JsonNode& node, std::string_view key, double fallback) {

@@ -74,12 +74,17 @@ void check_reserve(const JsonNode& node, std::optional<Bytes> memory, Bytes rese
 /// "overlap": γ by tier. `what` takes 1 + γ times as long, as the refusal says.
 std::array<double, tiers> read_overlap(const JsonNode& node, std::string_view what);
 
+/// "transport" of a link of that tier, where it is there: "rdma" or "tcp" of the network, "peer" or
+/// "host" of PCIe. `bandwidth` becomes what it carries.
+Transport read_transport(const JsonNode& node, Tier tier, Bandwidth& bandwidth);
+
 /// NICs of one machine.
 struct Nics {
-  std::string name;               // numbered from 0 where there are several
-  int count = 1;                  // shared evenly by the devices, or the devices by them
-  std::vector<int> devices;       // of the machine
-  Bandwidth bandwidth;            // of each, in each direction
+  std::string name;          // numbered from 0 where there are several
+  int count = 1;             // shared evenly by the devices, or the devices by them
+  std::vector<int> devices;  // of the machine
+  Bandwidth bandwidth;       // of each, in each direction
+  Transport transport = Transport::stated;
   Time latency{};                 // from a device to the switch
   std::optional<Bandwidth> pcie;  // between a device and its NIC; empty: not modelled
   std::optional<int> rail;        // of all; empty: NIC k is on rail k modulo the rails

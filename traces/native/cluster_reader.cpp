@@ -81,12 +81,13 @@ Tier read_tier(const JsonNode& node) {
 // Reads one entry of "links": one link, or with a '*' one per pair of ends (each pair once).
 void read_links(const JsonNode& node, const NameTable& nodes, Cluster& cluster) {
   node.check_keys({"from", "to", "bandwidth"},
-                  {"latency", "latency_back", "duplex", "tier", "name"});
+                  {"latency", "latency_back", "duplex", "tier", "transport", "name"});
   Link link;
   link.bandwidth = read_bandwidth(node.at("bandwidth"));
   if (const auto found = node.find("latency")) link.latency = read_latency(*found);
   if (const auto found = node.find("latency_back")) link.latency_back = read_latency(*found);
   if (const auto found = node.find("tier")) link.tier = read_tier(*found);
+  link.transport = read_transport(node, link.tier, link.bandwidth);
   if (const auto found = node.find("duplex")) {
     const std::string duplex = found->text();
     if (duplex != "full" && duplex != "half") {

@@ -5,6 +5,7 @@
 
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
+#include "sim/transport.hpp"
 #include "traces/json/parts.hpp"
 #include "traces/native/measured_collectives.hpp"
 #include "traces/traces.hpp"
@@ -117,6 +118,9 @@ std::string link_text(const Link& link, const Cluster& cluster) {
   }
   if (link.duplex == Duplex::half) members.add("duplex", "\"half\"");
   if (link.tier != Tier::other) members.text("tier", std::string(name(link.tier)));
+  if (link.transport != Transport::stated) {
+    members.text("transport", std::string(name(link.transport)));
+  }
   if (link.name != from + "-" + to) members.text("name", link.name);
   return members.object();
 }

@@ -20,13 +20,14 @@ namespace stageline {
 namespace {
 
 // A link as one of its ends sees it: the other end, bandwidth, latency away and back.
-using WireSeen = std::tuple<int, Bandwidth, Time, Time, Duplex, Tier>;
+using WireSeen = std::tuple<int, Bandwidth, Time, Time, Duplex, Tier, Transport>;
 
 std::vector<std::vector<WireSeen>> wires_seen(const Cluster& cluster) {
   std::vector<std::vector<WireSeen>> seen(cluster.devices.size());
   const auto add = [&](int at, int other, const Link& link, Time away, Time back) {
     if (as_size(at) >= seen.size()) return;
-    nth(seen, at).emplace_back(other, link.bandwidth, away, back, link.duplex, link.tier);
+    nth(seen, at).emplace_back(other, link.bandwidth, away, back, link.duplex, link.tier,
+                               link.transport);
   };
   for (const Link& link : cluster.links) {
     add(link.from, link.to, link, link.latency, link.back());
@@ -104,8 +105,8 @@ struct MachineSeen {
   std::vector<Device> devices;
   std::optional<Bytes> host_memory;
   bool relays = true;
-  // From, to, bandwidth, latency there and back, duplex, tier; nodes of its own below 0.
-  std::vector<std::tuple<int, int, Bandwidth, Time, Time, Duplex, Tier>> links;
+  // From, to, bandwidth, latency there and back, duplex, tier, transport; nodes of its own below 0.
+  std::vector<std::tuple<int, int, Bandwidth, Time, Time, Duplex, Tier, Transport>> links;
   friend bool operator==(const MachineSeen&, const MachineSeen&) = default;
 };
 
@@ -157,7 +158,7 @@ MachineSeen machine_seen(const Cluster& cluster, const std::vector<int>& devices
     const int to = number(link.to);
     if (from >= 0 && to >= 0) continue;
     seen.links.emplace_back(from, to, link.bandwidth, link.latency, link.back(), link.duplex,
-                            link.tier);
+                            link.tier, link.transport);
   }
   std::sort(seen.links.begin(), seen.links.end());
   return seen;
