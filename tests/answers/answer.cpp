@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json asked(const std::string& request) { return Json::parse(answer(request)); }
+Json asked(const std::string& request) { return Json::parse(report::answer(request)); }
 
 std::string message(const std::string& request) {
   const Json said = asked(request);
@@ -39,7 +39,7 @@ TEST_CASE("a row is the object of simulate --json") {
   request.microbatches = 8;
   const Setting setting = read_setting(request);
   const Case one = make_case(request, setting, parse_schedules("zb_h1").front(), 4);
-  CHECK(said["rows"][0] == Json::parse(outcome_json(setting, one, study(one), true)));
+  CHECK(said["rows"][0] == Json::parse(report::outcome_json(setting, one, study(one), true)));
 }
 
 TEST_CASE("rankings name rows, fastest first") {
@@ -118,7 +118,7 @@ TEST_CASE("several cuts are rows side by side, each of which names its own") {
 }
 
 TEST_CASE("traces, clusters and programs may be in the request") {
-  const std::string by_name = answer("{" + uniform + "}");
+  const std::string by_name = report::answer("{" + uniform + "}");
   const std::string trace = write_trace({uniform_model("layers=8")});
   CHECK(Json::parse(by_name)["rows"][0]["step_time_ps"] ==
         asked(R"({"trace": )" + trace +

@@ -21,21 +21,21 @@ constexpr std::int64_t us = 1000;  // nanoseconds
 
 Time microseconds(std::int64_t count) { return std::chrono::microseconds(count); }
 
-ProfiledRun explained(const std::vector<Range>& ranges) {
+answers::ProfiledRun explained(const std::vector<Range>& ranges) {
   Form form;
   form.rank = 0;
-  return answer(ProfileQuestion{{{"rank0.json", profiles::profile_text(ranges, form)}}});
+  return answer(answers::ProfileQuestion{{{"rank0.json", profiles::profile_text(ranges, form)}}});
 }
 
-Time of_rank(const ProfiledRun& found, const std::string& part, std::size_t rank = 0) {
+Time of_rank(const answers::ProfiledRun& found, const std::string& part, std::size_t rank = 0) {
   for (std::size_t i = 0; i < found.parts.size(); ++i) {
     if (found.parts[i].name == part) return found.ranks[rank].parts[i];
   }
   return Time{};
 }
 
-void check_sums(const ProfiledRun& found) {
-  for (const ProfiledRank& rank : found.ranks) {
+void check_sums(const answers::ProfiledRun& found) {
+  for (const answers::ProfiledRank& rank : found.ranks) {
     Time sum{};
     for (const Time time : rank.parts) sum += time;
     CHECK(sum == rank.whole);
@@ -72,10 +72,10 @@ Range kernel(const std::string& name, std::int64_t from, std::int64_t to) {
 }  // namespace
 
 TEST_CASE("the time of every rank adds up, with the causes of a pipeline's idle time") {
-  const ProfiledRun found = answer(ProfileQuestion{cpu_profiles(small_run())});
+  const answers::ProfiledRun found = answer(answers::ProfileQuestion{cpu_profiles(small_run())});
   REQUIRE(found.ranks.size() == 3);
   check_sums(found);
-  const MeasuredIdle idle = idle_of(found.run);
+  const MeasuredIdle idle = answers::idle_of(found.run);
   for (std::size_t d = 0; d < 3; ++d) {
     CHECK(of_rank(found, "fill", d) == nth(idle.metrics.device[d].idle_by, IdleKind::fill));
     CHECK(of_rank(found, "link", d) == nth(idle.metrics.device[d].idle_by, IdleKind::link));
@@ -90,7 +90,7 @@ TEST_CASE("loading between steps is told from what no operator does") {
       {"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 5000 * us, 7000 * us});
   ranges.push_back({"aten::item", 5500 * us, 5600 * us, "cpu_op"});  // of the loader
   ranges.push_back({"aten::zero_", 7200 * us, 7300 * us, "cpu_op"});
-  const ProfiledRun found = explained(ranges);
+  const answers::ProfiledRun found = explained(ranges);
   check_sums(found);
   CHECK(found.ranks[0].whole == microseconds(10500));
   CHECK(found.ranks[0].late == microseconds(3500));
@@ -111,7 +111,7 @@ TEST_CASE("collectives between steps are told apart") {
 }
 
 TEST_CASE("gaps between the kernels of an op are synchronizations, collectives or launches") {
-  const ProfiledRun found = explained(on_gpu({
+  const answers::ProfiledRun found = explained(on_gpu({
       kernel("gemm", 1000, 1400),
       {"cudaStreamSynchronize", 1300 * us, 1450 * us, "cuda_runtime"},
       kernel("gemm", 1700, 2000),
@@ -138,19 +138,19 @@ TEST_CASE("a clock that starts elsewhere changes nothing") {
   for (const bool relative : {true, false}) {
     form.relative = relative;
     form.base = 1'800'000'000'000'000'000;
-    const ProfiledRun found =
-        answer(ProfileQuestion{{{"rank0.json", profiles::profile_text(ranges, form)}}});
+    const answers::ProfiledRun found =
+        answer(answers::ProfileQuestion{{{"rank0.json", profiles::profile_text(ranges, form)}}});
     CHECK(of_rank(found, "collectives") == there);
   }
 }
 
 TEST_CASE("links are timed by their messages, of recorded profiles too") {
-  const ProfiledRun found = answer(
-      ProfileQuestion{{{"rank0.json.gz", source_text("tests/traces/kineto/rank0.json.gz")},
-                       {"rank1.json.gz", source_text("tests/traces/kineto/rank1.json.gz")}}});
+  const answers::ProfiledRun found = answer(answers::ProfileQuestion{
+      {{"rank0.json.gz", source_text("tests/traces/kineto/rank0.json.gz")},
+       {"rank1.json.gz", source_text("tests/traces/kineto/rank1.json.gz")}}});
   check_sums(found);
   REQUIRE(found.links.size() == 2);
-  for (const MeasuredLink& link : found.links) {
+  for (const answers::MeasuredLink& link : found.links) {
     CHECK(link.messages == 36);
     CHECK(link.median > Time{});
     CHECK(link.most >= link.median);
@@ -167,7 +167,7 @@ TEST_CASE("profiles of launches alone are refused") {
   std::vector<Range> ranges = two_steps();
   ranges.push_back({"cudaLaunchKernel", 1100 * us, 1110 * us, "cuda_runtime"});
   const std::vector<NamedText> profile{{"rank0.json", profiles::profile_text(ranges, form)}};
-  CHECK_THROWS_AS(answer(ProfileQuestion{profile}), UsageError);
+  CHECK_THROWS_AS(answer(answers::ProfileQuestion{profile}), UsageError);
 }
 
 }  // namespace stageline::profiled_tests

@@ -101,8 +101,8 @@ SettingRequest gpt3() {
   return base;
 }
 
-Candidate of_gpt3(const char* schedule, int turn) {
-  Candidate candidate;
+planner::Candidate of_gpt3(const char* schedule, int turn) {
+  planner::Candidate candidate;
   candidate.spec = parse_schedules(schedule).at(0);
   candidate.shape.degrees.tensor = 8;
   candidate.shape.degrees.pipeline = 16;
@@ -113,16 +113,16 @@ Candidate of_gpt3(const char* schedule, int turn) {
 
 void opening(benchmark::State& state) {
   const SettingRequest base = gpt3();
-  const Candidate candidate = of_gpt3("1f1b", 0);
+  const planner::Candidate candidate = of_gpt3("1f1b", 0);
   for (auto one : state) {
-    Evaluator evaluator(base);
+    planner::Evaluator evaluator(base);
     benchmark::DoNotOptimize(evaluator.case_of(candidate).microbatches);
   }
 }
 
 void another_shape(benchmark::State& state) {
-  Evaluator evaluator(gpt3(), 2);
-  Candidate candidate = of_gpt3("1f1b", 0);
+  planner::Evaluator evaluator(gpt3(), 2);
+  planner::Candidate candidate = of_gpt3("1f1b", 0);
   int turn = 0;
   for (auto one : state) {
     candidate.shape.microbatch_size = 1 + ++turn % 4;
@@ -131,18 +131,18 @@ void another_shape(benchmark::State& state) {
 }
 
 void of_a_language_model(benchmark::State& state, const char* schedule) {
-  Evaluator evaluator(gpt3());
-  Candidate candidate = of_gpt3(schedule, 0);
+  planner::Evaluator evaluator(gpt3());
+  planner::Candidate candidate = of_gpt3(schedule, 0);
   for (auto one : state) {
-    const Judgement judged = evaluator.judge(candidate);
+    const planner::Judgement judged = evaluator.judge(candidate);
     if (!judged.verdict) state.SkipWithError(judged.why_not.c_str());
     benchmark::DoNotOptimize(judged.verdict);
   }
 }
 
 void making_the_case(benchmark::State& state) {
-  Evaluator evaluator(gpt3());
-  const Candidate candidate = of_gpt3("1f1b", 0);
+  planner::Evaluator evaluator(gpt3());
+  const planner::Candidate candidate = of_gpt3("1f1b", 0);
   for (auto one : state) benchmark::DoNotOptimize(evaluator.case_of(candidate).microbatches);
 }
 
@@ -151,19 +151,19 @@ void two_partitioners(benchmark::State& state, bool together) {
   SettingRequest base;
   base.trace = "model:llama3-70b@h100";
   base.cluster.cluster = "h100x8*8";
-  Evaluator evaluator(base);
-  Candidate balanced;
+  planner::Evaluator evaluator(base);
+  planner::Candidate balanced;
   balanced.spec = parse_schedules("zb_auto").at(0);
   balanced.shape.degrees.tensor = 4;
   balanced.shape.degrees.context = 2;
   balanced.shape.degrees.pipeline = 8;
   balanced.shape.microbatches = 128;
-  Candidate blocks = balanced;
+  planner::Candidate blocks = balanced;
   blocks.partition = "blocks";
   for (auto one : state) {
-    std::vector<JudgedCut> others;
-    for (const Candidate& candidate : {balanced, blocks}) {
-      const Judgement judged =
+    std::vector<planner::JudgedCut> others;
+    for (const planner::Candidate& candidate : {balanced, blocks}) {
+      const planner::Judgement judged =
           together ? evaluator.judge(candidate, others) : evaluator.judge(candidate);
       if (!judged.verdict) state.SkipWithError(judged.why_not.c_str());
       benchmark::DoNotOptimize(judged.verdict);
@@ -173,7 +173,7 @@ void two_partitioners(benchmark::State& state, bool together) {
 
 // The whole search of Llama-3 70B on 64 H100, with tp 8 and two schedules or with all there is.
 void planning(benchmark::State& state, bool open) {
-  PlanRequest request;
+  planner::PlanRequest request;
   request.setting.trace = "model:llama3-70b@h100";
   request.setting.cluster.cluster = "h100x8*8";
   request.setting.degrees.precision = find_precision("bf16");
@@ -181,12 +181,12 @@ void planning(benchmark::State& state, bool open) {
   request.slower_by = 0.5;
   request.threads = 1;
   if (!open) {
-    fix(request.space, "tp=8");
-    fix(request.space, "zero=1");
-    fix(request.space, "schedule=1f1b,interleaved_1f1b");
+    planner::fix(request.space, "tp=8");
+    planner::fix(request.space, "zero=1");
+    planner::fix(request.space, "schedule=1f1b,interleaved_1f1b");
   }
   for (auto one : state) {
-    const Plan found = plan(request);
+    const planner::Plan found = planner::plan(request);
     if (found.front.empty()) state.SkipWithError("nothing fits");
     state.counters["simulated"] = static_cast<double>(found.counts.judged);
     state.counters["step_s"] = to_seconds(found.front.front().verdict.step);

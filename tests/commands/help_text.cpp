@@ -41,15 +41,15 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST_CASE("without a width the help is as the parser writes it") {
-  CHECK(help_text(help, 0) == help);
+  CHECK(cli::help_text(help, 0) == help);
 }
 
 TEST_CASE("descriptions keep their column, and long examples a backslash") {
-  const std::string text = help_text(help, 60);
+  const std::string text = cli::help_text(help, 60);
   CHECK(contains(text,
                  "  --devices TEXT              number of devices, or a sweep\n"
                  "                              such as 2..16; default: all\n"));
-  CHECK(contains(help_text(help, 64),
+  CHECK(contains(cli::help_text(help, 64),
                  "  --pipelined-fraction1 FLOAT  a name of this length leaves one\n"
                  "                               blank before its text\n"));
   CHECK(contains(text,
@@ -63,7 +63,7 @@ TEST_CASE("descriptions keep their column, and long examples a backslash") {
 
 TEST_CASE("no line is wider than the terminal, and no word is lost") {
   for (const int width : {40, 60, 80, 120}) {
-    const std::string text = help_text(help, width);
+    const std::string text = cli::help_text(help, width);
     for (const std::string& line : lines_of(text)) {
       if (!contains(line, "model:resnet50")) CHECK(columns_of(line) <= width);
     }
@@ -91,28 +91,29 @@ std::vector<std::string> flags_in(const std::string& page) {
 }
 
 TEST_CASE("the first screen of each command is short, and --help all names every flag") {
-  CommandLine line("stageline", "", "");
-  const Flags program = line.flags();
-  std::vector<const Command*> all_commands;
-  for (const auto table : {commands(), lab_commands()}) {
-    for (const Command* const one : table) {
+  cli::CommandLine line("stageline", "", "");
+  const cli::Flags program = line.flags();
+  std::vector<const cli::Command*> all_commands;
+  for (const auto table : {cli::commands(), lab::lab_commands()}) {
+    for (const cli::Command* const one : table) {
       if (one->add != nullptr) all_commands.push_back(one);
     }
   }
-  CHECK(all_commands.size() == commands().size());
-  for (const Command* const command : all_commands) {
+  CHECK(all_commands.size() == cli::commands().size());
+  for (const cli::Command* const command : all_commands) {
     CAPTURE(command->name);
-    const Flags parent =
+    const cli::Flags parent =
         command->parent.empty() ? program : program.find_subcommand(std::string(command->parent));
-    const Flags flags = parent.subcommand(std::string(command->name), std::string(command->about));
+    const cli::Flags flags =
+        parent.subcommand(std::string(command->name), std::string(command->about));
     command->add(flags);
-    const HelpPage page = flags.help("stageline " + std::string(command->name));
-    const std::vector<std::string> first = flags_in(printed(page, HelpScreen::first));
-    const std::vector<std::string> all = flags_in(printed(page, HelpScreen::all));
-    CHECK(first.size() <= most_on_first_screen);
+    const cli::HelpPage page = flags.help("stageline " + std::string(command->name));
+    const std::vector<std::string> first = flags_in(cli::printed(page, cli::HelpScreen::first));
+    const std::vector<std::string> all = flags_in(cli::printed(page, cli::HelpScreen::all));
+    CHECK(first.size() <= cli::most_on_first_screen);
     CHECK(all.size() == page.options.size());
     std::size_t named = 0;
-    for (const Flag flag : flags.all()) {
+    for (const cli::Flag flag : flags.all()) {
       if (!flag.name().starts_with("--")) continue;
       CAPTURE(flag.name());
       CHECK(std::count(all.begin(), all.end(), flag.name()) == 1);
@@ -120,7 +121,7 @@ TEST_CASE("the first screen of each command is short, and --help all names every
     }
     CHECK(named == all.size());
     for (const std::string& flag : first) CHECK(std::count(all.begin(), all.end(), flag) == 1);
-    const std::string last = lines_of(printed(page, HelpScreen::first)).back();
+    const std::string last = lines_of(cli::printed(page, cli::HelpScreen::first)).back();
     CHECK((first.size() < all.size()) ==
           (last == "`" + page.command + " --help all` shows all " + std::to_string(all.size()) +
                        " options in their groups."));
@@ -128,12 +129,12 @@ TEST_CASE("the first screen of each command is short, and --help all names every
 }
 
 TEST_CASE("groups have one order, and few options one list") {
-  HelpPage page;
+  cli::HelpPage page;
   page.command = "stageline compare";
   page.options = {{"--json FILE", "results", SettingGroup::output, true},
                   {"--tp N", "ranks", SettingGroup::parallelism, false},
                   {"-h,--help", "help"}};
-  CHECK(contains(printed(page, HelpScreen::first), "\nOptions:\n  --json FILE"));
+  CHECK(contains(cli::printed(page, cli::HelpScreen::first), "\nOptions:\n  --json FILE"));
   const auto places_of = [](const std::string& text) {
     std::vector<std::size_t> places;
     for (const char* const part :
@@ -142,13 +143,13 @@ TEST_CASE("groups have one order, and few options one list") {
     }
     return places;
   };
-  const std::vector<std::size_t> all = places_of(printed(page, HelpScreen::all));
+  const std::vector<std::size_t> all = places_of(cli::printed(page, cli::HelpScreen::all));
   CHECK(all.back() != std::string::npos);
   CHECK(std::is_sorted(all.begin(), all.end()));
   for (int i = 0; i < 30; ++i) {
     page.options.push_back({"--memory-" + std::to_string(i), "", SettingGroup::memory, false});
   }
-  const std::string first = printed(page, HelpScreen::first);
+  const std::string first = cli::printed(page, cli::HelpScreen::first);
   CHECK(flags_in(first) == std::vector<std::string>{"--json", "--help"});
   CHECK(!contains(first, "Memory:"));
   CHECK(first.ends_with(

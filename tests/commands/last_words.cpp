@@ -21,7 +21,7 @@ constexpr const char* last_words = "program: interrupted, and this text has a pl
 struct Lingers {
   bool asked = false;
   ~Lingers() {
-    if (asked) std::this_thread::sleep_for(3 * signal_patience);
+    if (asked) std::this_thread::sleep_for(3 * cli::signal_patience);
   }
 } lingers;
 
@@ -43,10 +43,10 @@ End end_of(int (*end)()) {
     ::close(ends[1]);
     lingers.asked = true;
     const char* const words[] = {"program"};
-    std::exit(program_main({"program", "A program"}, 1, words, [&](Flags flags) {
+    std::exit(cli::program_main({"program", "A program"}, 1, words, [&](cli::Flags flags) {
       flags.runs([end] {
-        catch_signals(SecondSignal::ignored);
-        end_soon_after_signal(last_words);
+        cli::catch_signals(cli::SecondSignal::ignored);
+        cli::end_soon_after_signal(last_words);
         std::raise(SIGTERM);
         return end();
       });
@@ -66,7 +66,7 @@ End end_of(int (*end)()) {
 }
 
 TEST_CASE("a program that was interrupted says so once, however long its end takes") {
-  const End end = end_of([]() -> int { throw Interrupted{"nothing was written"}; });
+  const End end = end_of([]() -> int { throw cli::Interrupted{"nothing was written"}; });
   CHECK(end.said == "program: interrupted; nothing was written\n");
   CHECK(end.code == 128 + SIGTERM);
 }
@@ -79,7 +79,7 @@ TEST_CASE("a program that had its result when the signal came ends as if none ha
 
 TEST_CASE("a program that goes on is ended with its last words") {
   const End end = end_of([] {
-    std::this_thread::sleep_for(100 * signal_patience);
+    std::this_thread::sleep_for(100 * cli::signal_patience);
     return 0;
   });
   CHECK(end.said == last_words);

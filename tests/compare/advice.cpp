@@ -185,8 +185,9 @@ TEST_CASE("one stage alone is recomputed where that is enough") {
   const Asked asked = asked_of(uniform_request("", "24MB"), "1f1b");
   const WaysToFit found = ways(asked);
   const auto recomputed = std::find_if(
-      found.search.fitting.begin(), found.search.fitting.end(), [](const ChangedCandidate& one) {
-        return one.changes == std::vector<ChangeKind>{ChangeKind::recompute};
+      found.search.fitting.begin(), found.search.fitting.end(),
+      [](const planner::ChangedCandidate& one) {
+        return one.changes == std::vector<planner::ChangeKind>{planner::ChangeKind::recompute};
       });
   REQUIRE(recomputed != found.search.fitting.end());
   const std::string flags = flags_of(asked.request, recomputed->candidate);
@@ -218,7 +219,7 @@ TEST_CASE("a schedule whose roles are split is recomputed, too") {
 }
 
 TEST_CASE("a way to fit is so much faster as the step before it is longer") {
-  Candidate from;
+  planner::Candidate from;
   from.shape.degrees.pipeline = 4;
   WayToFit way;
   way.changed.candidate = from;

@@ -85,8 +85,8 @@ TEST_CASE("rows that keep facts alone hold no spans, and say what those with spa
     CHECK(held_spans(one) > 0);
     CHECK(held_spans(other) == 0);
     CHECK(!other.costs.network.found);
-    CHECK(outcome_json(setting, whole[i].asked, one, false) ==
-          outcome_json(setting, facts[i].asked, other, false));
+    CHECK(report::outcome_json(setting, whole[i].asked, one, false) ==
+          report::outcome_json(setting, facts[i].asked, other, false));
     CHECK(stream_notes(whole[i].asked, one) == stream_notes(facts[i].asked, other));
   }
   CHECK(judged > 30);

@@ -66,18 +66,18 @@ TEST_CASE("ops are paired and stand by how much they differ") {
   CHECK(first.first == ms);
   CHECK(first.first_count == 4);
 
-  const std::string text = overlay_text(overlay, 2);
+  const std::string text = report::overlay_text(overlay, 2);
   CHECK(contains(text, "the 2 of 18 ops that differ most"));
   CHECK(contains(text, "1F2  gpu1    1.000 ms  1.500 ms   +500.0 µs       +3.3 %"));
   CHECK(contains(text, "0B1  gpu0    2.000 ms  1.750 ms   -250.0 µs       -1.7 %"));
-  const auto json = nlohmann::json::parse(overlay_json(overlay));
+  const auto json = nlohmann::json::parse(report::overlay_json(overlay));
   CHECK(json.at("per_op").size() == 18);
   CHECK(json.at("per_op")[0].at("op") == "1F2");
   CHECK(json.at("per_op")[0].at("difference_ps") == (ms / 2).count());
   CHECK(json.at("first").at("per_device")[0].at("idle_ps") == (3 * ms).count());
   CHECK(json.at("second").at("is") == "measured");
-  CHECK(contains(overlay_svg(overlay), "gpu0 model"));
-  CHECK(contains(overlay_svg(overlay), "gpu1 measured"));
+  CHECK(contains(report::overlay_svg(overlay), "gpu0 model"));
+  CHECK(contains(report::overlay_svg(overlay), "gpu1 measured"));
 }
 
 TEST_CASE("of several steps the one of median length is compared, or the one asked for") {
@@ -136,11 +136,12 @@ TEST_CASE("one stall among the steps changes no step that is compared, and is sa
           print(mean), overlay.second.step, print(length));
       REQUIRE(!overlay.notes.empty());
       CHECK(overlay.notes.at(1) == numbers);
-      CHECK(
-          contains(overlay_text(overlay, 1), fmt::format("measured {}: 0 (0.0 %)", print(length))));
-      CHECK(contains(overlay_svg(overlay), fmt::format("measured {} (0.0 %)", print(length))));
-      CHECK(contains(overlay_svg(overlay), "their mean is"));
-      const auto json = nlohmann::json::parse(overlay_json(overlay));
+      CHECK(contains(report::overlay_text(overlay, 1),
+                     fmt::format("measured {}: 0 (0.0 %)", print(length))));
+      CHECK(contains(report::overlay_svg(overlay),
+                     fmt::format("measured {} (0.0 %)", print(length))));
+      CHECK(contains(report::overlay_svg(overlay), "their mean is"));
+      const auto json = nlohmann::json::parse(report::overlay_json(overlay));
       CHECK(json.at("difference_ps") == 0);
       CHECK(json.at("second").at("mean_step_time_ps") == mean.count());
       CHECK(json.at("notes").at(1) == numbers);
@@ -211,7 +212,7 @@ TEST_CASE("what only one has is listed, and nothing in common is refused") {
   CHECK(overlay.second.word == "second");
   CHECK(overlay.only_first.size() == 8);
   CHECK(overlay.only_second.empty());
-  CHECK(contains(overlay_text(overlay, 1), "only first: 0F2 0F3 1F2 1F3 0B2 0B3 1B2 1B3"));
+  CHECK(contains(report::overlay_text(overlay, 1), "only first: 0F2 0F3 1F2 1F3 0B2 0B3 1B2 1B3"));
   Recording other = recording("1f1b", ms, 1, 1, "c");
   for (auto& lane : other.timeline.lanes) {
     for (Span& span : lane) span.op.stage = static_cast<std::uint16_t>(span.op.stage + 7);

@@ -116,13 +116,13 @@ TEST_CASE("the difference of two waterfalls is named by its largest causes, whic
   for (const Row& row : all.rows) {
     both.push_back({row.schedule, waterfall_of(row.asked, *row.outcome)});
   }
-  const std::string sentence = difference_sentence(both[0], both[1]);
-  CHECK(sentence == difference_sentence(both[1], both[0]));
+  const std::string sentence = report::difference_sentence(both[0], both[1]);
+  CHECK(sentence == report::difference_sentence(both[1], both[0]));
   CHECK(sentence.find("zb_h1 is 22.2 % faster than gpipe: fill and drain") == 0);
-  const std::string table = two_waterfalls_table(both[0], both[1], 0);
+  const std::string table = report::two_waterfalls_table(both[0], both[1], 0);
   CHECK(table.find("difference") != std::string::npos);
   CHECK(table.find("66.00 ms") != std::string::npos);
-  const std::string same = difference_sentence(both[0], both[0]);
+  const std::string same = report::difference_sentence(both[0], both[0]);
   CHECK(same == "gpipe is as fast as gpipe, and every cause is as large");
 }
 

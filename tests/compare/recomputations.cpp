@@ -43,11 +43,11 @@ TEST_CASE("several recomputations are rows of each schedule, those named twice o
   CHECK(rows[0].outcome->step_time < rows[2].outcome->step_time);
   CHECK(rows[2].outcome->step_time < rows[1].outcome->step_time);
   const RankedRows order = ranked(rows, Synchrony::synchronous);
-  ComparisonView view;
+  report::ComparisonView view;
   view.recomputations = true;
-  CHECK(comparison_table(rows, order, view).find("gpipe (block:1)") != std::string::npos);
+  CHECK(report::comparison_table(rows, order, view).find("gpipe (block:1)") != std::string::npos);
   CHECK(order.sentence.find(" (none)") != std::string::npos);
-  const std::string json = rows_json(read_setting(request_of({"none"})), rows, {});
+  const std::string json = report::rows_json(read_setting(request_of({"none"})), rows, {});
   CHECK(json.find("\"recomputation\": \"block:1\"") != std::string::npos);
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("one recomputation is not named by its rows") {
   REQUIRE(rows.size() == 2);
   CHECK_FALSE(differences_of(rows).any());
   CHECK(row_name(rows[0], differences_of(rows)) == "1f1b");
-  const std::string json = rows_json(read_setting(request_of({"full"})), rows, {});
+  const std::string json = report::rows_json(read_setting(request_of({"full"})), rows, {});
   CHECK(json.find("\"recomputation\"") == std::string::npos);
 }
 

@@ -137,16 +137,16 @@ TEST_CASE("what does not fit is behind all that does, and wins in no scenario") 
   CHECK(rows[1].best == 1);
   const std::vector<std::size_t> order = ranked_by_quantile(rows, 0.95);
   CHECK(order == std::vector<std::size_t>{1, 0});
-  CHECK(uncertainty_sentence(rows, order, 0.95).starts_with("1f1b: least by p95"));
-  const std::string table = uncertainty_table(rows, order, 0);
+  CHECK(report::uncertainty_sentence(rows, order, 0.95).starts_with("1f1b: least by p95"));
+  const std::string table = report::uncertainty_table(rows, order, 0);
   CHECK(table.find("fits") != std::string::npos);
   CHECK(table.find("NO") != std::string::npos);
   // Of one, what is asked for.
   const std::vector<UncertainRow> alone =
       under_uncertainty(request, read_setting(request), parse_schedules("zb_h1"), scenarios);
-  CHECK(uncertainty_sentence(alone, {0}, 0.5)
+  CHECK(report::uncertainty_sentence(alone, {0}, 0.5)
             .starts_with("zb_h1, which does not fit: 50 % of the steps take at most "));
-  CHECK(uncertainty_sentence(alone, {0}, std::nullopt).find(": a step takes ") !=
+  CHECK(report::uncertainty_sentence(alone, {0}, std::nullopt).find(": a step takes ") !=
         std::string::npos);
 }
 
@@ -162,8 +162,9 @@ TEST_CASE("a loss that rounds to nothing has no sign") {
   // A picosecond less than the nominal step.
   rows[0].steps->step.assign(8, rows[0].steps->nominal - Time{1});
   rows[0].distribution = distribution_of(rows[0].steps->step);
-  CHECK(uncertainty_sentence(rows, {0}, 0.95).ends_with(", 0.0 % against the nominal step"));
-  CHECK(uncertainty_table(rows, {0}, 0).find("-0.0 %") == std::string::npos);
+  CHECK(
+      report::uncertainty_sentence(rows, {0}, 0.95).ends_with(", 0.0 % against the nominal step"));
+  CHECK(report::uncertainty_table(rows, {0}, 0).find("-0.0 %") == std::string::npos);
 }
 
 TEST_CASE("replicas draw their own times, and a step waits for the slowest") {

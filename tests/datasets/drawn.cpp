@@ -13,7 +13,7 @@ namespace stageline::drawn_tests {
 namespace {
 
 // FNV-1a over labels and pixels.
-std::uint64_t checksum(const Dataset& set) {
+std::uint64_t checksum(const lab::Dataset& set) {
   std::uint64_t sum = 0xCBF29CE484222325U;
   for (const auto* const bytes : {&set.labels, &set.pixels}) {
     for (const std::uint8_t byte : *bytes) sum = (sum ^ byte) * 0x100000001B3U;
@@ -21,13 +21,13 @@ std::uint64_t checksum(const Dataset& set) {
   return sum;
 }
 
-std::vector<std::uint8_t> image(const Dataset& set, std::size_t i) {
+std::vector<std::uint8_t> image(const lab::Dataset& set, std::size_t i) {
   const auto begin = set.pixels.begin() + static_cast<std::ptrdiff_t>(i * set.image_size());
   return {begin, begin + static_cast<std::ptrdiff_t>(set.image_size())};
 }
 
 // Over all pixels of both sets, which have as many.
-double mean_distance(const Dataset& a, const Dataset& b) {
+double mean_distance(const lab::Dataset& a, const lab::Dataset& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.pixels.size(); ++i) sum += std::abs(a.pixels[i] - b.pixels[i]);
   return sum / static_cast<double>(a.pixels.size());
@@ -39,12 +39,12 @@ TEST_CASE("the stream of random numbers is SplitMix64") {
   const std::array<std::uint64_t, 3> published{6457827717110365317U, 3203168211198807973U,
                                                9817491932198370423U};
   for (const std::uint64_t word : published) {
-    CHECK(mixed_bits(state += 0x9E3779B97F4A7C15U) == word);
+    CHECK(lab::mixed_bits(state += 0x9E3779B97F4A7C15U) == word);
   }
 }
 
 TEST_CASE("random numbers have the ranges, means and deviations that they should") {
-  RandomStream random{42};
+  lab::RandomStream random{42};
   std::array<int, 7> counts{};
   double sum = 0;
   double squares = 0;
@@ -64,34 +64,34 @@ TEST_CASE("random numbers have the ranges, means and deviations that they should
   CHECK(std::abs(sum / draws) < .015);
   CHECK(std::abs(squares / draws - 1) < .02);
   CHECK(std::abs(units / draws - .5) < .005);
-  CHECK(RandomStream{1, 2}.next() != RandomStream{2, 1}.next());
-  CHECK(RandomStream{1}.next() != RandomStream{1, 0}.next());
+  CHECK(lab::RandomStream{1, 2}.next() != lab::RandomStream{2, 1}.next());
+  CHECK(lab::RandomStream{1}.next() != lab::RandomStream{1, 0}.next());
 }
 
 // Whoever changes these numbers has changed the task, and every result found with it.
 TEST_CASE("the first hundred images of each drawn task are pinned") {
-  const DataSource digits = open_data("digits,train=100,test=100");
+  const lab::DataSource digits = lab::open_data("digits,train=100,test=100");
   CHECK(checksum(digits.train) == 4823303239114955557U);
   CHECK(checksum(digits.test) == 16737392503681703794U);
-  const DataSource textures = open_data("textures,train=100,test=100");
+  const lab::DataSource textures = lab::open_data("textures,train=100,test=100");
   CHECK(checksum(textures.train) == 1800237498378206799U);
   CHECK(checksum(textures.test) == 2943067428739340000U);
 }
 
 TEST_CASE("an image follows from the seed and its number alone") {
   for (const std::string& task : {std::string("digits"), std::string("textures")}) {
-    const DataSource few = open_data(task + ",train=20,test=10");
-    const DataSource many = open_data(task + ",train=40,test=30");
+    const lab::DataSource few = lab::open_data(task + ",train=20,test=10");
+    const lab::DataSource many = lab::open_data(task + ",train=40,test=30");
     CHECK(std::equal(few.train.pixels.begin(), few.train.pixels.end(), many.train.pixels.begin()));
     CHECK(std::equal(few.test.labels.begin(), few.test.labels.end(), many.test.labels.begin()));
     CHECK(std::equal(few.test.pixels.begin(), few.test.pixels.end(), many.test.pixels.begin()));
-    CHECK(open_data(task + ",train=20,test=10").train == few.train);
-    CHECK(open_data(task + ",train=20,test=10,seed=1").train == few.train);
-    const DataSource other = open_data(task + ",train=20,test=10,seed=2");
+    CHECK(lab::open_data(task + ",train=20,test=10").train == few.train);
+    CHECK(lab::open_data(task + ",train=20,test=10,seed=1").train == few.train);
+    const lab::DataSource other = lab::open_data(task + ",train=20,test=10,seed=2");
     std::set<std::string> images;
     for (std::size_t i = 0; i < 10; ++i) {
       CHECK(image(other.train, i) != image(few.train, i));
-      for (const Dataset* const set : {&few.train, &few.test, &other.train, &other.test}) {
+      for (const lab::Dataset* const set : {&few.train, &few.test, &other.train, &other.test}) {
         const std::vector<std::uint8_t> pixels = image(*set, i);
         images.insert(std::string(pixels.begin(), pixels.end()));
       }
@@ -101,17 +101,17 @@ TEST_CASE("an image follows from the seed and its number alone") {
 }
 
 TEST_CASE("a drawn set has the shape, and as many images of each class, as it says") {
-  const DataSource digits = open_data("digits,train=50,test=20");
+  const lab::DataSource digits = lab::open_data("digits,train=50,test=20");
   CHECK(digits.name == "digits,train=50,test=20,noise=20,warp=100,seed=1");
-  CHECK(open_data(digits.name).train == digits.train);
+  CHECK(lab::open_data(digits.name).train == digits.train);
   CHECK(digits.train.image_size() == 784);
   CHECK(digits.test.pixels.size() == 20 * 784);
   CHECK(digits.mean.size() == 1);
-  const DataSource textures = open_data("textures,train=50,test=20");
-  CHECK(open_data(textures.name).test == textures.test);
+  const lab::DataSource textures = lab::open_data("textures,train=50,test=20");
+  CHECK(lab::open_data(textures.name).test == textures.test);
   CHECK(textures.train.image_size() == 3072);
   CHECK(textures.deviation.size() == 3);
-  for (const Dataset* const set : {&digits.train, &textures.train}) {
+  for (const lab::Dataset* const set : {&digits.train, &textures.train}) {
     CHECK(set->classes == 10);
     for (int label = 0; label < 10; ++label) {
       CHECK(std::count(set->labels.begin(), set->labels.end(), label) == 5);
@@ -122,10 +122,10 @@ TEST_CASE("a drawn set has the shape, and as many images of each class, as it sa
 TEST_CASE("noise is as large as its option says, and touches nothing else") {
   // Where the ground is far from black and white nothing is cut off: a texture in grey.
   const auto task = [](const std::string& noise) {
-    return open_data("textures,train=30,test=10,noise=" + noise);
+    return lab::open_data("textures,train=30,test=10,noise=" + noise);
   };
-  const Dataset clean = task("0").train;
-  const Dataset noisy = task("20").train;
+  const lab::Dataset clean = task("0").train;
+  const lab::Dataset noisy = task("20").train;
   double squares = 0;
   int inside = 0;
   for (std::size_t i = 0; i < clean.pixels.size(); ++i) {
@@ -136,15 +136,15 @@ TEST_CASE("noise is as large as its option says, and touches nothing else") {
   }
   REQUIRE(inside > 10'000);
   CHECK(std::sqrt(squares / inside) == doctest::Approx(20).epsilon(.03));
-  const Dataset digits = open_data("digits,train=30,test=10,noise=0").train;
+  const lab::Dataset digits = lab::open_data("digits,train=30,test=10,noise=0").train;
   CHECK(std::count(digits.pixels.begin(), digits.pixels.end(), 0) >
         static_cast<std::ptrdiff_t>(digits.pixels.size() / 2));
 }
 
 TEST_CASE("without warp, digits of one form differ by ink alone; with more, by more") {
   const auto task = [](int warp, int seed) {
-    return open_data("digits,train=200,test=10,noise=0,warp=" + std::to_string(warp) +
-                     ",seed=" + std::to_string(seed))
+    return lab::open_data("digits,train=200,test=10,noise=0,warp=" + std::to_string(warp) +
+                          ",seed=" + std::to_string(seed))
         .train;
   };
   const double none = mean_distance(task(0, 1), task(0, 2));
@@ -157,7 +157,7 @@ TEST_CASE("without warp, digits of one form differ by ink alone; with more, by m
 
 TEST_CASE("without mix, a texture's other pattern is not there") {
   const auto task = [](const std::string& mix) {
-    return open_data("textures,train=20,test=10,noise=0,mix=" + mix).train;
+    return lab::open_data("textures,train=20,test=10,noise=0,mix=" + mix).train;
   };
   CHECK(mean_distance(task("0"), task("50")) > 2);
   CHECK(mean_distance(task("0"), task("50")) > 1.5 * mean_distance(task("0"), task("25")));
@@ -165,7 +165,7 @@ TEST_CASE("without mix, a texture's other pattern is not there") {
 
 TEST_CASE("names and options that there are not are refused, with the nearest") {
   const auto said = [](const std::string& text) {
-    return usage_error_of([&] { open_data(text); });
+    return usage_error_of([&] { lab::open_data(text); });
   };
   CHECK(said("digit") ==
         "there are no data called \"digit\" (did you mean \"digits\"?); there are digits, "
@@ -186,7 +186,7 @@ TEST_CASE("names and options that there are not are refused, with the nearest") 
 
 TEST_CASE("every name that is listed can be opened as it is listed") {
   std::vector<std::string> names;
-  for (const auto& [name, about] : data_names()) {
+  for (const auto& [name, about] : lab::data_names()) {
     names.push_back(name);
     CHECK(contains(about, "options: train="));
   }

@@ -29,7 +29,7 @@ void write_mnist(const Folder& folder) {
 }
 
 TraceError mnist_error(const Folder& folder) {
-  return trace_error_of([&] { open_data("mnist:" + folder.path()); });
+  return trace_error_of([&] { lab::open_data("mnist:" + folder.path()); });
 }
 
 // Two records in each batch of training images, one test image.
@@ -43,16 +43,16 @@ void write_cifar(const Folder& folder, const std::string& prefix = "") {
 }
 
 TraceError cifar_error(const Folder& folder) {
-  return trace_error_of([&] { open_data("cifar10:" + folder.path()); });
+  return trace_error_of([&] { lab::open_data("cifar10:" + folder.path()); });
 }
 
 TEST_CASE("MNIST's four files are read, and measured by channel") {
   const Folder folder("mnist");
   write_mnist(folder);
-  const DataSource source = open_data("mnist:" + folder.path());
+  const lab::DataSource source = lab::open_data("mnist:" + folder.path());
   CHECK(source.name == "mnist:" + folder.path() + ",train=3,test=2");
   CHECK(contains(source.about, "3 training images, 2 test images"));
-  const Dataset train{
+  const lab::Dataset train{
       1, 2, 3, 10, {0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19}, {5, 0, 9}};
   CHECK(source.train == train);
   CHECK(source.test.pixels ==
@@ -67,25 +67,25 @@ TEST_CASE("MNIST's four files are read, and measured by channel") {
 TEST_CASE("the first images of a file can be asked for, and no more than there are") {
   const Folder folder("first");
   write_mnist(folder);
-  const DataSource source = open_data("mnist:" + folder.path() + ",train=2");
+  const lab::DataSource source = lab::open_data("mnist:" + folder.path() + ",train=2");
   CHECK(source.name == "mnist:" + folder.path() + ",train=2,test=2");
   CHECK(source.train.labels == std::vector<std::uint8_t>{5, 0});
   CHECK(source.train.pixels.size() == 12);
   CHECK(source.mean[0] == doctest::Approx(6. / 255));  // of these two alone
-  CHECK(usage_error_of([&] { open_data("mnist:" + folder.path() + ",test=3"); }) ==
+  CHECK(usage_error_of([&] { lab::open_data("mnist:" + folder.path() + ",test=3"); }) ==
         "mnist: test=3 exceeds the 2 images available");
 }
 
 TEST_CASE("MNIST's files have dots or dashes in their names, and may be gzip data") {
   const Folder plain("plain");
   write_mnist(plain);
-  const DataSource source = open_data("mnist:" + plain.path());
+  const lab::DataSource source = lab::open_data("mnist:" + plain.path());
   const Folder odd("odd");
   odd.write("train-images.idx3-ubyte", idx_images(3, 2, 3));
   odd.write("train-labels-idx1-ubyte.gz", profiles::gzipped(idx_labels({5, 0, 9})));
   odd.write("t10k-images.idx3-ubyte.gz", profiles::gzipped(idx_images(2, 2, 3, 100)));
   odd.write("t10k-labels.idx1-ubyte", idx_labels({1, 2}));
-  const DataSource same = open_data("mnist:" + odd.path());
+  const lab::DataSource same = lab::open_data("mnist:" + odd.path());
   CHECK(same.train == source.train);
   CHECK(same.test == source.test);
   odd.write("t10k-images.idx3-ubyte.gz", profiles::gzipped(idx_images(2, 2, 3)).substr(0, 20));
@@ -105,10 +105,11 @@ TEST_CASE("a missing file is named, with the other names it may have") {
     CHECK(contains(error.what(), "there is no such file, nor "));
     CHECK(contains(error.what(), ", nor " + name + ".gz"));
   }
-  CHECK(contains(trace_error_of([&] { open_data("mnist:" + folder.file("none")); }).what(),
+  CHECK(contains(trace_error_of([&] { lab::open_data("mnist:" + folder.file("none")); }).what(),
                  "there is no such folder"));
-  CHECK(contains(trace_error_of([&] { open_data("mnist:" + folder.file(train_images)); }).what(),
-                 "it is not a folder"));
+  CHECK(
+      contains(trace_error_of([&] { lab::open_data("mnist:" + folder.file(train_images)); }).what(),
+               "it is not a folder"));
 }
 
 TEST_CASE("an IDX file that is no IDX file, or another one, is refused") {
@@ -187,7 +188,7 @@ TEST_CASE("bytes behind the end, counts that differ, impossible sizes and labels
 TEST_CASE("CIFAR-10's six files are read, in the folder or in the one that its archive makes") {
   const Folder folder("cifar");
   write_cifar(folder);
-  const DataSource source = open_data("cifar10:" + folder.path());
+  const lab::DataSource source = lab::open_data("cifar10:" + folder.path());
   CHECK(source.train.labels == std::vector<std::uint8_t>{1, 0, 2, 0, 3, 0, 4, 0, 5, 0});
   CHECK(source.test.labels == std::vector<std::uint8_t>{9});
   CHECK(source.train.image_size() == 3072);
@@ -202,7 +203,7 @@ TEST_CASE("CIFAR-10's six files are read, in the folder or in the one that its a
   CHECK(source.mean[2] == doctest::Approx(1.5 / 255));
   const Folder outer("outer");
   write_cifar(outer, "cifar-10-batches-bin/");
-  const DataSource same = open_data("cifar10:" + outer.path());
+  const lab::DataSource same = lab::open_data("cifar10:" + outer.path());
   CHECK(same.train == source.train);
   CHECK(same.test == source.test);
 }

@@ -10,16 +10,16 @@ namespace stageline::calibrate_tests {
 namespace {
 
 // Measured as if devices ran at `rate` and took `overhead` more for each op.
-Evidence made_with(double rate, Time overhead) {
-  Evidence evidence = test::small_evidence();
-  Evidence truth = evidence;
+lab::Evidence made_with(double rate, Time overhead) {
+  lab::Evidence evidence = test::small_evidence();
+  lab::Evidence truth = evidence;
   for (Device& device : truth.cluster.devices) {
     device.rate = rate;
     device.op_overhead = overhead;
   }
   for (std::size_t i = 0; i < evidence.cases.size(); ++i) {
-    MeasuredCase& measured = evidence.cases[i];
-    const Prediction real = predict(truth, measured);
+    lab::MeasuredCase& measured = evidence.cases[i];
+    const lab::Prediction real = lab::predict(truth, measured);
     measured.held_out = i % 2 == 0;
     const std::size_t runs = measured.makespan.size();
     for (std::size_t d = 0; d < measured.devices.size(); ++d) {
@@ -33,9 +33,9 @@ Evidence made_with(double rate, Time overhead) {
 }  // namespace
 
 TEST_CASE("rate and overhead are found again, whatever the cluster said before") {
-  Evidence evidence = made_with(0.8, std::chrono::microseconds(50));
+  lab::Evidence evidence = made_with(0.8, std::chrono::microseconds(50));
   for (Device& device : evidence.cluster.devices) device.rate = 3;
-  const DeviceFit found = calibrate(evidence);
+  const lab::DeviceFit found = lab::calibrate(evidence);
   CHECK(found.rate == doctest::Approx(0.8).epsilon(1e-6));
   CHECK(to_seconds(found.op_overhead) == doctest::Approx(50e-6).epsilon(1e-4));
   CHECK(found.observations >= 3);
@@ -47,25 +47,25 @@ TEST_CASE("rate and overhead are found again, whatever the cluster said before")
 }
 
 TEST_CASE("what the lanes are to each other stays") {
-  Evidence evidence = made_with(0.8, Time{});
+  lab::Evidence evidence = made_with(0.8, Time{});
   evidence.cluster.devices[0].rate = 3;
   evidence.cluster.devices[1].rate = 1;
-  const Cluster cluster = calibrated(evidence.cluster, {.rate = 0.5});
+  const Cluster cluster = lab::calibrated(evidence.cluster, {.rate = 0.5});
   CHECK(cluster.devices[0].rate == doctest::Approx(0.75));
   CHECK(cluster.devices[1].rate == doctest::Approx(0.25));
 }
 
 TEST_CASE("an overhead is never below nothing") {
-  const DeviceFit found = calibrate(made_with(1.25, Time{}));
+  const lab::DeviceFit found = lab::calibrate(made_with(1.25, Time{}));
   CHECK(found.rate == doctest::Approx(1.25).epsilon(1e-6));
   CHECK(found.op_overhead >= Time{});
   CHECK(to_seconds(found.op_overhead) < 1e-9);
 }
 
 TEST_CASE("a calibration without cases to see is refused") {
-  Evidence evidence = test::small_evidence();
-  for (MeasuredCase& measured : evidence.cases) measured.held_out = true;
-  CHECK_THROWS_WITH_AS(calibrate(evidence), doctest::Contains("three busy times"), UsageError);
+  lab::Evidence evidence = test::small_evidence();
+  for (lab::MeasuredCase& measured : evidence.cases) measured.held_out = true;
+  CHECK_THROWS_WITH_AS(lab::calibrate(evidence), doctest::Contains("three busy times"), UsageError);
 }
 
 }  // namespace stageline::calibrate_tests

@@ -21,13 +21,13 @@ std::string kept_text() {
 }  // namespace
 
 TEST_CASE("the file beside this test holds the evidence that the tests make") {
-  const Evidence evidence = test::small_evidence();
-  CHECK(read_evidence(kept_text(), "small") == evidence);
-  CHECK(write_evidence(evidence) == kept_text());
+  const lab::Evidence evidence = test::small_evidence();
+  CHECK(lab::read_evidence(kept_text(), "small") == evidence);
+  CHECK(lab::write_evidence(evidence) == kept_text());
 }
 
 TEST_CASE("what is written is read back unchanged") {
-  Evidence evidence = test::small_evidence();
+  lab::Evidence evidence = test::small_evidence();
   evidence.device = "quoted \"name\", 2 lanes\nµ";
   evidence.notes.clear();
   evidence.imitated = true;
@@ -48,26 +48,26 @@ TEST_CASE("what is written is read back unchanged") {
   evidence.cases[2].counted = overlapped;
   evidence.cases[1].program = "a \"text\"\nof lines\n";
   evidence.cases[1].lengths = {8, 4};
-  for (const TokenPart part : parts_of(evidence.cases[1])) {
+  for (const lab::TokenPart part : lab::parts_of(evidence.cases[1])) {
     evidence.traces.push_back(evidence.traces[0]);
-    evidence.traces.back().name = part_name("four", part);
+    evidence.traces.back().name = lab::part_name("four", part);
   }
-  const Evidence again = read_evidence(write_evidence(evidence), "again");
+  const lab::Evidence again = lab::read_evidence(lab::write_evidence(evidence), "again");
   CHECK(again == evidence);
-  CHECK(write_evidence(again) == write_evidence(evidence));
+  CHECK(lab::write_evidence(again) == lab::write_evidence(evidence));
   evidence.cases.clear();
   evidence.traces.clear();
   evidence.whole_traces.clear();
-  CHECK(read_evidence(write_evidence(evidence), "empty") == evidence);
+  CHECK(lab::read_evidence(lab::write_evidence(evidence), "empty") == evidence);
 }
 
 TEST_CASE("a hundred cases of nine runs stay below 256 kB") {
-  Evidence evidence = test::small_evidence();
-  MeasuredCase usual = evidence.cases[0];
+  lab::Evidence evidence = test::small_evidence();
+  lab::MeasuredCase usual = evidence.cases[0];
   usual.makespan.assign(9, Time{1'234'567'890'123});
-  for (MeasuredDevice& device : usual.devices) device.busy = device.transfer = usual.makespan;
+  for (lab::MeasuredDevice& device : usual.devices) device.busy = device.transfer = usual.makespan;
   evidence.cases.assign(100, usual);
-  CHECK(write_evidence(evidence).size() < 256'000);
+  CHECK(lab::write_evidence(evidence).size() < 256'000);
 }
 
 TEST_CASE("broken evidence is refused with its pointer and the rule") {
@@ -126,7 +126,7 @@ TEST_CASE("broken evidence is refused with its pointer and the rule") {
     REQUIRE(at != std::string::npos);
     text.replace(at, broken.from.size(), broken.to);
     try {
-      read_evidence(text, "e.json");
+      lab::read_evidence(text, "e.json");
       FAIL("nothing was thrown");
     } catch (const TraceError& error) {
       CHECK(error.where == broken.where);
@@ -137,10 +137,10 @@ TEST_CASE("broken evidence is refused with its pointer and the rule") {
 }
 
 TEST_CASE("a case has no more devices than the cluster") {
-  Evidence evidence = test::small_evidence();
+  lab::Evidence evidence = test::small_evidence();
   evidence.cluster.devices.pop_back();
   try {
-    read_evidence(write_evidence(evidence), "e.json");
+    lab::read_evidence(lab::write_evidence(evidence), "e.json");
     FAIL("nothing was thrown");
   } catch (const TraceError& error) {
     CHECK(error.where == "/cases/0/devices");
@@ -149,11 +149,11 @@ TEST_CASE("a case has no more devices than the cluster") {
 
 TEST_CASE(
     "micro-batches that differ have traces of their parts, and as many lengths as divide them") {
-  Evidence evidence = test::small_evidence();
-  MeasuredCase& measured = evidence.cases[1];
+  lab::Evidence evidence = test::small_evidence();
+  lab::MeasuredCase& measured = evidence.cases[1];
   measured.lengths = {8, 4};
   const auto refused = [&](const std::string& words) {
-    CHECK_THROWS_WITH_AS(read_evidence(write_evidence(evidence), "parts"),
+    CHECK_THROWS_WITH_AS(lab::read_evidence(lab::write_evidence(evidence), "parts"),
                          doctest::Contains(words.c_str()), TraceError);
   };
   refused("no trace of four, tokens 0 to 7 at batch 1");
@@ -162,17 +162,17 @@ TEST_CASE(
   measured.schedule = "seq1f1b:sequence_chunks=4";
   refused("for each of 4 slices (these are 3)");
   measured.schedule = "seq1f1b:sequence_chunks=3";
-  CHECK((parts_of(measured) == std::vector<TokenPart>{{0, 8}, {8, 4}, {12, 2}}));
+  CHECK((lab::parts_of(measured) == std::vector<lab::TokenPart>{{0, 8}, {8, 4}, {12, 2}}));
   refused("no trace of four, tokens 0 to 7 at batch 1");
 }
 
 TEST_CASE("each micro-batch is priced by the trace of its length") {
-  Evidence evidence = test::small_evidence();
-  MeasuredCase measured = evidence.cases[0];  // gpipe, (4 + 1) × 6 = 30 ms
+  lab::Evidence evidence = test::small_evidence();
+  lab::MeasuredCase measured = evidence.cases[0];  // gpipe, (4 + 1) × 6 = 30 ms
   measured.lengths = {8, 4};
-  for (const TokenPart part : parts_of(measured)) {
+  for (const lab::TokenPart part : lab::parts_of(measured)) {
     Model& trace = evidence.traces.emplace_back(evidence.traces[0]);
-    trace.name = part_name("four", part);
+    trace.name = lab::part_name("four", part);
     for (Layer& layer : trace.layers) {
       for (Time Layer::*const time :
            {&Layer::forward, &Layer::backward, &Layer::input_grad, &Layer::weight_grad}) {
@@ -181,7 +181,7 @@ TEST_CASE("each micro-batch is priced by the trace of its length") {
     }
   }
   evidence.cases = {measured};
-  const Prediction prediction = predict(evidence, measured);
+  const lab::Prediction prediction = lab::predict(evidence, measured);
   // Each device has two micro-batches of 6 ms and two of 3 ms.
   CHECK(prediction.devices.at(0).busy == std::chrono::milliseconds(18));
   CHECK(prediction.makespan < std::chrono::milliseconds(30));
@@ -189,16 +189,16 @@ TEST_CASE("each micro-batch is priced by the trace of its length") {
 }
 
 TEST_CASE("gradients of keys and values wait for the slices before") {
-  Evidence evidence = test::small_evidence();
+  lab::Evidence evidence = test::small_evidence();
   evidence.traces[0].layers[0].kind = "attention";
-  MeasuredCase measured = evidence.cases[0];
+  lab::MeasuredCase measured = evidence.cases[0];
   measured.schedule = "seq1f1b:sequence_chunks=2";
   measured.lengths = {4, 4};
-  for (const TokenPart part : parts_of(measured)) {
+  for (const lab::TokenPart part : lab::parts_of(measured)) {
     evidence.traces.push_back(evidence.traces[0]);
-    evidence.traces.back().name = part_name("four", part);
+    evidence.traces.back().name = lab::part_name("four", part);
   }
-  const Case asked = case_of(evidence, measured);
+  const Case asked = lab::case_of(evidence, measured);
   REQUIRE(asked.kinds.size() == 2);
   const Bytes both = asked.kinds[0]->layers[0].output * 2;
   CHECK(asked.kinds[1]->layers[0].earlier_gradients == both);
@@ -207,9 +207,9 @@ TEST_CASE("gradients of keys and values wait for the slices before") {
 }
 
 TEST_CASE("a trace stands once") {
-  Evidence evidence = test::small_evidence();
+  lab::Evidence evidence = test::small_evidence();
   evidence.traces.push_back(evidence.traces[0]);
-  CHECK_THROWS_AS(read_evidence(write_evidence(evidence), "e.json"), TraceError);
+  CHECK_THROWS_AS(lab::read_evidence(lab::write_evidence(evidence), "e.json"), TraceError);
 }
 
 }  // namespace stageline::evidence_tests

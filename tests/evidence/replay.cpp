@@ -25,10 +25,10 @@ std::string lines(const std::vector<std::string>& sentences) {
 // What has become worse when the simulator's input or the measurement changes.
 template <class Change>
 std::string worse_after(Change change) {
-  Evidence evidence = test::small_evidence();
-  const std::string kept = kept_json(judge(evidence));
+  lab::Evidence evidence = test::small_evidence();
+  const std::string kept = lab::kept_json(lab::judge(evidence));
   change(evidence);
-  return lines(worse_than_kept(kept, "kept", judge(evidence)));
+  return lines(lab::worse_than_kept(kept, "kept", lab::judge(evidence)));
 }
 
 }  // namespace
@@ -55,21 +55,22 @@ TEST_CASE("no stored measurement is predicted worse than its kept summary says")
         summary.filename().string());
     CAPTURE(renew);
     REQUIRE(std::filesystem::exists(summary));
-    const Evidence evidence = read_evidence(read_content(entry.path().string()).named.text, file);
-    const std::string worse =
-        lines(worse_than_kept(read_file(summary.string()), summary.string(), judge(evidence)));
+    const lab::Evidence evidence =
+        lab::read_evidence(read_content(entry.path().string()).named.text, file);
+    const std::string worse = lines(
+        lab::worse_than_kept(read_file(summary.string()), summary.string(), lab::judge(evidence)));
     CHECK(worse == "");
   }
 }
 
 TEST_CASE("what has not changed is not worse") {
-  CHECK(worse_after([](Evidence&) {}) == "");
+  CHECK(worse_after([](lab::Evidence&) {}) == "");
 }
 
 TEST_CASE("a simulator that costs more than it should is noticed") {
   // Forwards of one layer take a tenth longer than they were measured to: gpipe and naive, which
   // were predicted to be too slow, are further off.
-  const std::string worse = worse_after([](Evidence& evidence) {
+  const std::string worse = worse_after([](lab::Evidence& evidence) {
     evidence.traces[0].layers[3].forward = std::chrono::microseconds(1100);
   });
   CAPTURE(worse);
@@ -79,7 +80,7 @@ TEST_CASE("a simulator that costs more than it should is noticed") {
 }
 
 TEST_CASE("what was too fast and becomes faster is noticed, too") {
-  const std::string worse = worse_after([](Evidence& evidence) {
+  const std::string worse = worse_after([](lab::Evidence& evidence) {
     evidence.traces[0].layers[0].backward = std::chrono::microseconds(1000);
   });
   CAPTURE(worse);
@@ -91,7 +92,7 @@ TEST_CASE("growth within the tolerance is not reported, beyond it is") {
   // The case calibrated on is predicted to take 18 ms and measured to take 20; the tolerance is
   // 0.0005 of them.
   const auto measured = [](int microseconds) {
-    return worse_after([&](Evidence& evidence) {
+    return worse_after([&](lab::Evidence& evidence) {
       for (Time& run : evidence.cases[5].makespan) run = std::chrono::microseconds(microseconds);
     });
   };
@@ -102,22 +103,22 @@ TEST_CASE("growth within the tolerance is not reported, beyond it is") {
 }
 
 TEST_CASE("pairs that fall out of order and a stash that is no longer exact are noticed") {
-  CHECK(test::contains(worse_after([](Evidence& evidence) {
+  CHECK(test::contains(worse_after([](lab::Evidence& evidence) {
                          // Faster than gpipe by more than the noise, though predicted equal.
                          evidence.cases[3].makespan = test::five_times(22);
                        }),
                        "2 pairs of the cases held out are not in order; they were 1"));
-  CHECK(test::contains(worse_after([](Evidence& evidence) {
+  CHECK(test::contains(worse_after([](lab::Evidence& evidence) {
                          evidence.traces[0].layers[0].stash_weight_grad += Bytes{1};
                        }),
                        "the stash of 0 cases held out is exact; it was of 1"));
 }
 
 TEST_CASE("a kept summary must be one, and of the same cases") {
-  const EvidenceJudgement judgement = judge(test::small_evidence());
-  const std::string kept = kept_json(judgement);
+  const lab::EvidenceJudgement judgement = lab::judge(test::small_evidence());
+  const std::string kept = lab::kept_json(judgement);
   const auto said = [&](const std::string& text) {
-    return test::complaint<TraceError>([&] { worse_than_kept(text, "kept", judgement); });
+    return test::complaint<TraceError>([&] { lab::worse_than_kept(text, "kept", judgement); });
   };
   const auto changed = [&](const std::string& from, const std::string& to) {
     std::string text = kept;

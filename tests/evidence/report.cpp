@@ -20,13 +20,13 @@ namespace {
 using test::contains;
 
 struct Replayed {
-  Evidence evidence = test::small_evidence();
-  EvidenceJudgement judgement = judge(evidence);
+  lab::Evidence evidence = test::small_evidence();
+  lab::EvidenceJudgement judgement = lab::judge(evidence);
 };
 
-std::string aims_text(const std::vector<Aim>& aims) {
+std::string aims_text(const std::vector<lab::Aim>& aims) {
   std::string text;
-  for (const Aim& aim : aims) {
+  for (const lab::Aim& aim : aims) {
     text += fmt::format("{}: {} [{}] {}\n", aim.figure, aim.is, aim.aim,
                         !aim.met   ? "-"
                         : *aim.met ? "met"
@@ -53,7 +53,7 @@ std::vector<std::pair<double, double>> points_of(const std::string& svg) {
 
 TEST_CASE("each aim is held against the cases that were held out") {
   const Replayed small;
-  CHECK(aims_text(aims_of(small.evidence, small.judgement)) ==
+  CHECK(aims_text(lab::aims_of(small.evidence, small.judgement)) ==
         "error of the time, mean of 5 cases: 22.7 % [≤ 3 %] missed\n"
         "the same, signed mean: +4.7 % [≤ 1 %] missed\n"
         "error of the time, worst: +33.3 % [≤ 8 %] missed\n"
@@ -73,7 +73,7 @@ TEST_CASE("each aim is held against the cases that were held out") {
         "noise of the measured times, mean; worst: 5.0 %; 9.2 % [] -\n"
         "cases whose peaks are within the aim, beyond the range of their runs: 0 of 1 [] -\n"
         "for comparison: error of the 1 case calibrated on, mean; worst: 10.0 %; -10.0 % [] -\n");
-  CHECK(worst_pair_text(small.evidence, small.judgement) ==
+  CHECK(lab::worst_pair_text(small.evidence, small.judgement) ==
         "The clearest pair that is not in order: four batch 1, naive, 4 micro-batches (36.00 ms "
         "measured, 48.00 ms predicted) is faster than four batch 1, 1f1b, 4 micro-batches, cut "
         "0-0,1-3 (52.00 ms measured, 39.00 ms predicted).");
@@ -81,15 +81,15 @@ TEST_CASE("each aim is held against the cases that were held out") {
 
 TEST_CASE("an aim is met up to its very bound, and without cases it is neither met nor missed") {
   Replayed small;
-  Summary& held_out = small.judgement.held_out;
-  held_out.mean_error = aim_mean_error;
-  held_out.worst_error.value = -aim_worst_error;
-  held_out.worst_peak_error.value = -aim_peak_error - 1e-9;
+  lab::Summary& held_out = small.judgement.held_out;
+  held_out.mean_error = lab::aim_mean_error;
+  held_out.worst_error.value = -lab::aim_worst_error;
+  held_out.worst_peak_error.value = -lab::aim_peak_error - 1e-9;
   held_out.stash_exact = 0;
   held_out.worst_stash_error.value = -4;
   held_out.ranking.discordant = 0;
   held_out.ranking.tied = 1;
-  std::vector<Aim> aims = aims_of(small.evidence, small.judgement);
+  std::vector<lab::Aim> aims = lab::aims_of(small.evidence, small.judgement);
   CHECK(aims[0].met == true);
   CHECK(aims[2].met == true);
   CHECK(aims[7].met == false);
@@ -99,32 +99,33 @@ TEST_CASE("an aim is met up to its very bound, and without cases it is neither m
   CHECK(aims[9].met == false);
 
   small.evidence.cases.clear();
-  small.judgement = judge(small.evidence);
-  aims = aims_of(small.evidence, small.judgement);
+  small.judgement = lab::judge(small.evidence);
+  aims = lab::aims_of(small.evidence, small.judgement);
   CHECK(aims.size() == 7);
-  for (const Aim& aim : aims) {
+  for (const lab::Aim& aim : aims) {
     CHECK(aim.is == "–");
     CHECK_FALSE(aim.met.has_value());
   }
-  CHECK(worst_pair_text(small.evidence, small.judgement).empty());
-  CHECK(replay_pictures(small.evidence, small.judgement).empty());
-  CHECK_THROWS_AS(errors_svg(small.evidence, small.judgement), UsageError);
-  CHECK(contains(replay_text(small.evidence, small.judgement), "0 cases held out"));
-  CHECK(contains(replay_json(small.evidence, small.judgement), "\"cases\": []"));
-  CHECK(contains(replay_markdown(small.evidence, small.judgement, {}), "## How it is counted"));
+  CHECK(lab::worst_pair_text(small.evidence, small.judgement).empty());
+  CHECK(lab::replay_pictures(small.evidence, small.judgement).empty());
+  CHECK_THROWS_AS(lab::errors_svg(small.evidence, small.judgement), UsageError);
+  CHECK(contains(lab::replay_text(small.evidence, small.judgement), "0 cases held out"));
+  CHECK(contains(lab::replay_json(small.evidence, small.judgement), "\"cases\": []"));
+  CHECK(
+      contains(lab::replay_markdown(small.evidence, small.judgement, {}), "## How it is counted"));
 }
 
 TEST_CASE("a signed percentage has no sign where nothing is left to see") {
-  CHECK(signed_percent(0.012) == "+1.2 %");
-  CHECK(signed_percent(-0.012) == "-1.2 %");
-  CHECK(signed_percent(0.0004) == "0.0 %");
-  CHECK(signed_percent(-0.0004) == "0.0 %");
-  CHECK(signed_percent(0) == "0.0 %");
+  CHECK(lab::signed_percent(0.012) == "+1.2 %");
+  CHECK(lab::signed_percent(-0.012) == "-1.2 %");
+  CHECK(lab::signed_percent(0.0004) == "0.0 %");
+  CHECK(lab::signed_percent(-0.0004) == "0.0 %");
+  CHECK(lab::signed_percent(0) == "0.0 %");
 }
 
 TEST_CASE("points of the strip chart stand in the order of their errors, zero between the signs") {
   const Replayed small;
-  const std::string svg = errors_svg(small.evidence, small.judgement);
+  const std::string svg = lab::errors_svg(small.evidence, small.judgement);
   auto points = points_of(svg);
   REQUIRE(points.size() == 6);
   std::sort(points.begin(), points.end());
@@ -138,14 +139,14 @@ TEST_CASE("points of the strip chart stand in the order of their errors, zero be
   CHECK(contains(svg, "hollow: calibrated on"));
   CHECK(contains(svg, ">33.3 %</text>"));  // naive's mean
   CHECK(contains(svg, "class=\"bad r\""));
-  Evidence all_held_out = small.evidence;
+  lab::Evidence all_held_out = small.evidence;
   all_held_out.cases.pop_back();
-  CHECK_FALSE(contains(errors_svg(all_held_out, judge(all_held_out)), "hollow"));
+  CHECK_FALSE(contains(lab::errors_svg(all_held_out, lab::judge(all_held_out)), "hollow"));
 }
 
 TEST_CASE("a measured timeline stands above the predicted one, each with its own share of idle") {
   const Replayed small;
-  const std::string svg = timelines_svg(small.evidence.cases[4], small.judgement.cases[4]);
+  const std::string svg = lab::timelines_svg(small.evidence.cases[4], small.judgement.cases[4]);
   std::size_t at = 0;
   for (const char* row :
        {">lane0 measured<", ">lane0 predicted<", ">lane1 measured<", ">lane1 predicted<"}) {
@@ -164,16 +165,17 @@ TEST_CASE("a measured timeline stands above the predicted one, each with its own
   CHECK(quarters == 4);
   CHECK(contains(svg, "0F0 on lane0 measured: 0 s to 2.5 ms"));
   CHECK(contains(svg, "0F0 on lane0 predicted: 0 s to 2 ms"));
-  CHECK_THROWS_AS(timelines_svg(small.evidence.cases[0], small.judgement.cases[0]), UsageError);
+  CHECK_THROWS_AS(lab::timelines_svg(small.evidence.cases[0], small.judgement.cases[0]),
+                  UsageError);
 }
 
 TEST_CASE("the page shows every picture and every case, and the pictures are sound documents") {
   const Replayed small;
-  const std::vector<Picture> pictures = replay_pictures(small.evidence, small.judgement);
+  const std::vector<lab::Picture> pictures = lab::replay_pictures(small.evidence, small.judgement);
   REQUIRE(pictures.size() == 3);
   CHECK(pictures[2].file == "timeline-5.svg");
-  const std::string page = replay_markdown(small.evidence, small.judgement, pictures);
-  for (const Picture& picture : pictures) {
+  const std::string page = lab::replay_markdown(small.evidence, small.judgement, pictures);
+  for (const lab::Picture& picture : pictures) {
     CHECK(contains(page, fmt::format("![{0}]({0})", picture.file)));
   }
   CHECK(contains(page, "\n| 6 (seen) | four, 1 | gpipe | balanced | 2 | – | 20.00 ms |"));
@@ -189,7 +191,7 @@ TEST_CASE("the page shows every picture and every case, and the pictures are sou
                       fmt::format("stageline-replay-{}", static_cast<const void*>(&small));
   std::filesystem::create_directories(folder);
   std::string command = fmt::format("python3 '{}'", checker);
-  for (const Picture& picture : pictures) {
+  for (const lab::Picture& picture : pictures) {
     write_file((folder / picture.file).string(), picture.svg);
     command += fmt::format(" '{}'", (folder / picture.file).string());
   }
@@ -199,7 +201,7 @@ TEST_CASE("the page shows every picture and every case, and the pictures are sou
 
 TEST_CASE("the JSON has every figure, and null where there is none") {
   const Replayed small;
-  const auto json = nlohmann::json::parse(replay_json(small.evidence, small.judgement));
+  const auto json = nlohmann::json::parse(lab::replay_json(small.evidence, small.judgement));
   CHECK(json["held_out"]["cases"] == 5);
   CHECK(json["held_out"]["worst_error"]["case"] == 2);
   CHECK(json["held_out"]["ranking"]["discordant"] == 1);

@@ -12,13 +12,13 @@ namespace stageline::whole_device_tests {
 namespace {
 
 bool has_whole(const std::string& schedule, const std::string& partition = "balanced") {
-  const Evidence evidence = test::small_evidence();
-  MeasuredCase asked = evidence.cases[0];  // four equal layers on two devices
+  const lab::Evidence evidence = test::small_evidence();
+  lab::MeasuredCase asked = evidence.cases[0];  // four equal layers on two devices
   asked.schedule = schedule;
   asked.partition = partition;
-  const Outcome outcome = study(case_of(evidence, asked));
-  return has_whole_device(trace_of(evidence, asked), outcome.plan.partition,
-                          outcome.program.placement);
+  const Outcome outcome = study(lab::case_of(evidence, asked));
+  return lab::has_whole_device(lab::trace_of(evidence, asked), outcome.plan.partition,
+                               outcome.program.placement);
 }
 
 }  // namespace
@@ -37,10 +37,11 @@ TEST_CASE("a device has the whole model where stages go both ways, are replicate
 
 TEST_CASE("a stage of three quarters of the model is none of the whole") {
   CHECK_FALSE(has_whole("1f1b", "0-0,1-3"));
-  Evidence evidence = test::small_evidence();
+  lab::Evidence evidence = test::small_evidence();
   evidence.traces[0].layers[1].forward += std::chrono::microseconds(1);
-  const Outcome outcome = study(case_of(evidence, evidence.cases[1]));  // cut 0-0,1-3
-  CHECK(has_whole_device(evidence.traces[0], outcome.plan.partition, outcome.program.placement));
+  const Outcome outcome = study(lab::case_of(evidence, evidence.cases[1]));  // cut 0-0,1-3
+  CHECK(
+      lab::has_whole_device(evidence.traces[0], outcome.plan.partition, outcome.program.placement));
 }
 
 }  // namespace stageline::whole_device_tests

@@ -27,7 +27,7 @@ struct Spread {
   double most = 0;
 };
 
-double accuracy(const DataSource& data, const std::string& ppv, std::int64_t pipelined,
+double accuracy(const lab::DataSource& data, const std::string& ppv, std::int64_t pipelined,
                 std::uint64_t seed) {
   TrainingRequest request;
   request.model = "lenet5";
@@ -60,7 +60,7 @@ TEST_CASE("shallow pipelining costs little, deep costs much, hybrid at half wins
     MESSAGE("skipped: another LibTorch runs this in the same check");
     return;
   }
-  const DataSource data = open_data("digits");
+  const lab::DataSource data = lab::open_data("digits");
   struct Run {
     std::string ppv;
     std::int64_t pipelined = 0;

@@ -62,7 +62,7 @@ Model priced(const Subject& subject, Model model) {
 struct Comparison {
   std::vector<HeldBytes> held;
   MemoryProfile said;  // on the clock of the run: what a device holds of messages depends on that
-  std::vector<PeakRange> range;
+  std::vector<lab::PeakRange> range;
 };
 
 Comparison compare(const Subject& subject, const Outcome& outcome, const Costs& costs) {
@@ -78,7 +78,7 @@ Comparison compare(const Subject& subject, const Outcome& outcome, const Costs& 
   const Execution run = executor.last_run();
   const Timeline timeline = timeline_of(outcome.program, run.graph, run.times);
   result.said = memory_of(outcome.program, costs, timeline, Curves::all);
-  result.range = peak_ranges(outcome.program, costs, timeline);
+  result.range = lab::peak_ranges(outcome.program, costs, timeline);
   return result;
 }
 

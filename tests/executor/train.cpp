@@ -83,7 +83,7 @@ TEST_CASE("left to itself, a run reads the versions that the simulator tells") {
       CAPTURE(devices);
       TrainingRequest request = request_of("lenet5,width=2", spec, devices, 12);
       try {
-        const TrainingProgram training = training_program(request.asked, 12);
+        const lab::TrainingProgram training = lab::training_program(request.asked, 12);
         Job job{training.program,
                 stage_graph(training.program),
                 training.partition,

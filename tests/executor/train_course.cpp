@@ -75,7 +75,7 @@ TEST_CASE("hybrid training goes on from what all stages have, and is plain from 
   }
   // And it takes the time of both, with one drain.
   CHECK((hybrid.log.steps.back().end ==
-         pipelined.log.steps.back().end + one_device_step(request.asked, 1) * 20));
+         pipelined.log.steps.back().end + lab::one_device_step(request.asked, 1) * 20));
 }
 
 TEST_CASE("a training that is stopped goes on to the same weights, whichever way it was run") {
@@ -252,10 +252,10 @@ TEST_CASE("the log says how stale each stage was, and when each step would end")
   TrainingRequest request =
       request_of("lenet5,width=2", parse_schedules("stale_weights").at(0), 5, 30);
   request.asked.partition = "ppv:1,2";
-  const TrainingLog log = trained(request).log;
+  const lab::TrainingLog log = trained(request).log;
   REQUIRE(log.stages.size() == 3);
   for (int s = 0; s < 3; ++s) CHECK(nth(log.stages, s).staleness_max == 2 * (2 - s));
-  const std::vector<Time> ends = hybrid_step_ends(request.asked, 30, 30);
+  const std::vector<Time> ends = lab::hybrid_step_ends(request.asked, 30, 30);
   for (std::size_t i = 0; i < ends.size(); ++i) CHECK((log.steps[i].end == ends[i]));
   CHECK(log.evaluations.front().step == 0);
   CHECK((log.evaluations.back().end == ends.back()));

@@ -21,12 +21,12 @@
 
 namespace stageline::executor::trainings {
 
-inline const DataSource& digits() {
-  static const DataSource source = open_data("digits,train=64,test=30");
+inline const lab::DataSource& digits() {
+  static const lab::DataSource source = lab::open_data("digits,train=64,test=30");
   return source;
 }
-inline const DataSource& textures() {
-  static const DataSource source = open_data("textures,train=40,test=20");
+inline const lab::DataSource& textures() {
+  static const lab::DataSource source = lab::open_data("textures,train=40,test=20");
   return source;
 }
 
@@ -67,7 +67,7 @@ inline TrainingResult trained(const TrainingRequest& request) {
 
 // Losses of all steps, looks at the test set, weights, what the optimizer and the batch norms keep.
 inline void check_same(const TrainingResult& a, const TrainingResult& b) {
-  for (const LoggedStep& step : a.log.steps) REQUIRE(std::isfinite(step.loss));
+  for (const lab::LoggedStep& step : a.log.steps) REQUIRE(std::isfinite(step.loss));
   CHECK((a.log.steps == b.log.steps));
   CHECK((a.log.evaluations == b.log.evaluations));
   CHECK(a.digest == b.digest);

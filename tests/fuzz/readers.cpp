@@ -123,13 +123,14 @@ void cluster(const std::string& text) {
 }
 
 void training_log(const std::string& text) {
-  const TrainingLog log = parse_training_log(text, file);
-  hold(to_json(parse_training_log(to_json(log), file)) == to_json(log), "another log");
+  const lab::TrainingLog log = lab::parse_training_log(text, file);
+  hold(lab::to_json(lab::parse_training_log(lab::to_json(log), file)) == lab::to_json(log),
+       "another log");
 }
 
 void evidence(const std::string& text) {
-  const Evidence one = read_evidence(text, file);
-  hold(read_evidence(write_evidence(one), file) == one, "other evidence");
+  const lab::Evidence one = lab::read_evidence(text, file);
+  hold(lab::read_evidence(lab::write_evidence(one), file) == one, "other evidence");
 }
 
 void calibration(const std::string& text) {
@@ -200,7 +201,7 @@ void choices(const std::string& text) {
   try_it([&] { parse_zero(text, "ZERO"); });
   try_it([&] { parse_sharing(text, "SHARING"); });
   try_it([&] { parse_recompute_start(text, "START"); });
-  try_it([&] { parse_comparison_columns(text); });
+  try_it([&] { report::parse_comparison_columns(text); });
   try_it([&] { parse_program_format(text); });
 }
 
@@ -225,7 +226,7 @@ void content(const std::string& text) {
 }
 
 void kept(const std::string& text) {
-  for (const std::string& sentence : worse_than_kept(text, file, {})) {
+  for (const std::string& sentence : lab::worse_than_kept(text, file, {})) {
     hold(!sentence.empty(), "a regression without a sentence");
   }
 }
@@ -305,14 +306,14 @@ constexpr Target table[] = {
      }},
     {"training_log", Form::json, training_log},
     {"staleness_evidence", Form::json,
-     [](const std::string& text) { parse_staleness_evidence(text, file); }},
+     [](const std::string& text) { lab::parse_staleness_evidence(text, file); }},
     {"evidence", Form::json, evidence},
     {"outcome", Form::json,
      [](const std::string& text) { check_timeline(read_outcome(text, file).timeline); }},
     {"perturbation", Form::json, [](const std::string& text) { read_perturbation(text, file); }},
     {"sweep", Form::json, sweep},
     {"sweep_table", Form::text, sweep_table},
-    {"request", Form::json, [](const std::string& text) { parse_request(text); }},
+    {"request", Form::json, [](const std::string& text) { answers::parse_request(text); }},
     {"partition_spec", Form::text, partition_spec},
     {"model_spec", Form::text, model_spec},
     {"uniform_spec", Form::text,

@@ -193,9 +193,9 @@ TEST_CASE("a request names a calibration file") {
   const CalibrationTestFile file("asked.json", half_rates("h100"));
   const std::string head =
       R"({"trace": "model:llama3-8b@h100,layers=4", "devices": 2, "schedule": "1f1b")";
-  const std::string plain = answer(head + "}");
+  const std::string plain = report::answer(head + "}");
   const std::string fitted =
-      answer(fmt::format("{}, \"calibration\": \"{}\"}}", head, file.path()));
+      report::answer(fmt::format("{}, \"calibration\": \"{}\"}}", head, file.path()));
   CHECK(plain.find("error") == std::string::npos);
   CHECK(fitted.find("\"error\"") == std::string::npos);
   CHECK(fitted != plain);

@@ -166,14 +166,14 @@ TEST_CASE("programs of other sizes are refused together, unless the size is give
   const Files files;
   const std::string six = files.nameless("six.slp", text_of("zb_h1", 6));
   const std::string eight = files.nameless("eight.slp", text_of("zb_h1", 8));
-  ComparisonQuestion question;
+  answers::ComparisonQuestion question;
   question.setting = request_of({six, eight});
   CHECK_THROWS_WITH_AS(answer(question),
                        "six has 6 micro-batches a step and eight 8; give --microbatches, or one of "
                        "them at a time",
                        UsageError);
   question.setting.microbatches = 8;
-  const Comparison found = answer(question);
+  const answers::Comparison found = answer(question);
   REQUIRE(found.rows.size() == 2);
   CHECK(found.rows[0].why_not.find("a program of 6 micro-batches") != std::string::npos);
   CHECK(found.rows[0].schedule == "six");
@@ -183,11 +183,11 @@ TEST_CASE("programs of other sizes are refused together, unless the size is give
 TEST_CASE("a comparison ranks a program as the schedule that it is of") {
   const Files files;
   const std::string path = files.nameless("mine.slp", text_of("zb_h1", 8));
-  ComparisonQuestion question;
+  answers::ComparisonQuestion question;
   question.setting = request_of({"1f1b,zb_h1," + path});
   question.setting.devices = {4, 5};
   question.alone = true;
-  const Comparison found = answer(question);
+  const answers::Comparison found = answer(question);
   REQUIRE(found.rows.size() == 6);
   CHECK(found.rows[2].outcome->schedule == "mine");
   CHECK(found.rows[2].outcome->step_time == found.rows[1].outcome->step_time);
@@ -202,9 +202,9 @@ TEST_CASE("a comparison ranks a program as the schedule that it is of") {
 
 TEST_CASE("a drawing has programs beside schedules") {
   const Files files;
-  DrawingQuestion question;
+  answers::DrawingQuestion question;
   question.setting = request_of({"gpipe", files.nameless("mine.slp", text_of("zb_h1", 8))});
-  const DrawingAnswer drawn = answer(question);
+  const answers::DrawingAnswer drawn = answer(question);
   REQUIRE(drawn.outcomes.size() == 2);
   CHECK(drawn.outcomes[1].schedule == "mine");
   CHECK(drawn.outcomes[0].microbatches == 8);
@@ -235,24 +235,24 @@ TEST_CASE("a sweep refuses the rows that a program does not fit, and runs the ot
 TEST_CASE("a plan takes a program as it is, with the cut that is asked for") {
   const Files files;
   const std::string path = files.nameless("mine.slp", text_of("zb_h1", 8));
-  PlanRequest request;
+  planner::PlanRequest request;
   request.setting.trace = "uniform:layers=8";
   request.setting.devices = {4};
   request.samples = 8;
-  fix(request.space, "schedule=" + path + "|gpipe");
-  fix(request.space, "partition=0-1,2-3,4-5,6-");
-  const Plan found = plan(request);
+  planner::fix(request.space, "schedule=" + path + "|gpipe");
+  planner::fix(request.space, "partition=0-1,2-3,4-5,6-");
+  const planner::Plan found = planner::plan(request);
   REQUIRE_FALSE(found.front.empty());
   CHECK(title(found.front[0].candidate.spec) == "mine");
   CHECK(found.front[0].flags.find("--schedule " + path) != std::string::npos);
   request.space = {};
-  fix(request.space, "schedule=" + path);
-  for (const PlanPoint& point : plan(request).front) {
+  planner::fix(request.space, "schedule=" + path);
+  for (const planner::PlanPoint& point : planner::plan(request).front) {
     CHECK(title(point.candidate.spec) == "mine");
     CHECK(point.candidate.partition == "balanced");
   }
   request.samples = 7;
-  CHECK_THROWS_WITH_AS(plan(request), doctest::Contains("a program of 8 micro-batches"),
+  CHECK_THROWS_WITH_AS(planner::plan(request), doctest::Contains("a program of 8 micro-batches"),
                        UsageError);
 }
 
@@ -263,7 +263,7 @@ TEST_CASE("a request in JSON names files and holds texts of programs") {
   Json request;
   request["trace"] = "uniform:layers=8";
   request["schedules"] = Json::array({"gpipe", files.nameless("mine.slp", text), text});
-  const Json said = Json::parse(answer(request.dump()));
+  const Json said = Json::parse(report::answer(request.dump()));
   REQUIRE(said["rows"].size() == 3);
   CHECK(said["rows"][1]["schedule"] == "mine");
   CHECK(said["rows"][2]["schedule"] == "zb_h1");

@@ -22,8 +22,8 @@ namespace {
 
 using examples::millisecond;
 
-Drawing drawn(const test::Ran& ran) {
-  Drawing drawing;
+report::Drawing drawn(const test::Ran& ran) {
+  report::Drawing drawing;
   drawing.program = ran.program;
   drawing.timeline = ran.timeline;
   drawing.title = "A run";
@@ -43,7 +43,7 @@ TEST_CASE("the Chrome trace of every schedule comes back to the picosecond") {
       } catch (const UsageError&) {
         continue;  // not for three devices
       }
-      const std::string text = chrome_trace(drawn(ran));
+      const std::string text = report::chrome_trace(drawn(ran));
       const ChromeTrace back = read_chrome_trace(text, "a.json");
       CHECK_MESSAGE(back.timeline == ran.timeline, spelled(spec));
       CHECK(back.title == "A run");
@@ -56,7 +56,8 @@ TEST_CASE("the Chrome trace of every schedule comes back to the picosecond") {
 }
 
 TEST_CASE("device names, hosts and odd lanes do not confuse the reader") {
-  Drawing drawing = examples::drawing_of(examples::one_f_one_b(2, 3), millisecond, millisecond / 3);
+  report::Drawing drawing =
+      examples::drawing_of(examples::one_f_one_b(2, 3), millisecond, millisecond / 3);
   drawing.timeline.devices[1] = "a \"quoted\" name";
   drawing.timeline.devices.emplace_back("idle");
   drawing.timeline.lanes.resize(drawing.timeline.lanes.size() + lane_kinds);
@@ -64,12 +65,12 @@ TEST_CASE("device names, hosts and odd lanes do not confuse the reader") {
   drawing.memory.host.resize(1);
   drawing.memory.host[0].curve.push_back({});
   drawing.hosts = {"host"};
-  CHECK(read_chrome_trace(chrome_trace(drawing), "a.json").timeline == drawing.timeline);
+  CHECK(read_chrome_trace(report::chrome_trace(drawing), "a.json").timeline == drawing.timeline);
 }
 
 TEST_CASE("a Chrome trace that breaks the format is refused with its place") {
-  const Drawing drawing = examples::drawing_of(examples::one_f_one_b(1, 1), millisecond);
-  const std::string text = chrome_trace(drawing);
+  const report::Drawing drawing = examples::drawing_of(examples::one_f_one_b(1, 1), millisecond);
+  const std::string text = report::chrome_trace(drawing);
   const auto refused = [&](const std::string& from, const std::string& to) {
     return trace_error_of([&] { read_chrome_trace(replaced(text, from, to), "a.json"); });
   };
@@ -206,9 +207,9 @@ TEST_CASE("an outcome that breaks the format is refused with its place") {
 
 TEST_CASE("files are told apart by what is in them") {
   const Folder folder;
-  const Drawing run = examples::drawing_of(examples::one_f_one_b(2, 2), millisecond);
+  const report::Drawing run = examples::drawing_of(examples::one_f_one_b(2, 2), millisecond);
   const std::vector<NamedText> profiles = profiles::cpu_profiles(run);
-  const Content chrome = folder.put("x", chrome_trace(run));
+  const Content chrome = folder.put("x", report::chrome_trace(run));
   const Content outcome = folder.put("y", small_outcome().dump());
   const Content rank0 = folder.put("a", profiles::gzipped(profiles[0].text));
   const Content rank1 = folder.put("b", profiles[1].text);
@@ -249,13 +250,13 @@ TEST_CASE("steps of a Chrome trace show in its updates") {
   const test::Ran ran = test::run_schedule(
       "gpipe", 2, uniform_costs(2, 2, millisecond, millisecond, millisecond), 3, 4);
   const Folder folder;
-  const Recording recording = recording_of({folder.put("x", chrome_trace(drawn(ran)))});
+  const Recording recording = recording_of({folder.put("x", report::chrome_trace(drawn(ran)))});
   CHECK(recording.steps == 4);
   CHECK(recording.microbatches == 3);
   // Updates after every backward do not make steps.
   const test::Ran stream = test::run_schedule(
       "pipedream", 2, uniform_costs(2, 2, millisecond, millisecond, millisecond), 3, 4);
-  CHECK(recording_of({folder.put("x", chrome_trace(drawn(stream)))}).steps == 1);
+  CHECK(recording_of({folder.put("x", report::chrome_trace(drawn(stream)))}).steps == 1);
 }
 
 }  // namespace

@@ -51,11 +51,11 @@ std::string other_value(const SettingRow& row) {
 bool is_of_a_case(const SettingRow& row) { return row.set != nullptr; }
 
 SettingRequest by_flag(const SettingRow& row, const std::string& value) {
-  CommonFlags flags;
-  CommandLine line("stageline", "", "");
-  add_case_flags(line.flags(), flags, Many::no, Many::no);
-  add_degree_flags(line.flags(), flags);
-  add_setting(line.flags(), flags, "messages");
+  cli::CommonFlags flags;
+  cli::CommandLine line("stageline", "", "");
+  cli::add_case_flags(line.flags(), flags, cli::Many::no, cli::Many::no);
+  cli::add_degree_flags(line.flags(), flags);
+  cli::add_setting(line.flags(), flags, "messages");
   std::vector<std::string> words{"stageline"};
   if (row.key != "trace") words.emplace_back("uniform:layers=8");
   if (row.key == "prefetch") words.insert(words.end(), {"--offload", "all"});
@@ -74,7 +74,7 @@ SettingRequest by_key(const SettingRow& row, const std::string& value) {
   if (row.key != "trace") json += R"("trace": "uniform:layers=8", )";
   if (row.key == "prefetch") json += R"("offload": "all", )";
   json += json_string(std::string(row.key)) + ": " + (bare ? value : json_string(value)) + "}";
-  return parse_request(json).setting;
+  return answers::parse_request(json).setting;
 }
 
 SettingRequest by_word(const SettingRow& row, const std::string& value) {
@@ -156,16 +156,16 @@ TEST_CASE("a setting means the same by its flag, its key and as a word of a swee
 
 TEST_CASE(
     "each setting has a name of its own, one sentence of help, and a flag that compare takes") {
-  CommonFlags flags;
-  PerturbationFlags chances;
-  CommandLine line("stageline", "", "");
-  add_case_flags(line.flags(), flags, Many::yes, Many::yes);
-  add_degree_flags(line.flags(), flags);
-  add_setting(line.flags(), flags, "messages");
-  add_budget_flags(line.flags(), flags);
-  add_perturbation_flags(line.flags(), chances, 1);
+  cli::CommonFlags flags;
+  cli::PerturbationFlags chances;
+  cli::CommandLine line("stageline", "", "");
+  cli::add_case_flags(line.flags(), flags, cli::Many::yes, cli::Many::yes);
+  cli::add_degree_flags(line.flags(), flags);
+  cli::add_setting(line.flags(), flags, "messages");
+  cli::add_budget_flags(line.flags(), flags);
+  cli::add_perturbation_flags(line.flags(), chances, 1);
   std::set<std::string> taken;
-  for (const Flag flag : line.flags().all()) taken.insert(flag.name());
+  for (const cli::Flag flag : line.flags().all()) taken.insert(flag.name());
   // What only JSON, only a sweep or only one program has: see SettingRow.
   const std::set<std::string> apart{"schedules", "program", "within", "timeline", "scenario"};
   std::set<std::string> names;
@@ -185,7 +185,9 @@ TEST_CASE(
 TEST_CASE("what the ranks, a row and a plan choose is printed as the flag takes it") {
   for (const SettingRow& row : setting_rows()) {
     CAPTURE(row.key);
-    const bool chosen = row.of == SettingOf::ranks || row.of == SettingOf::row || row.searched;
+    // A plan tries the other placement, too, and its flag takes one.
+    const bool chosen = row.of == SettingOf::ranks || row.of == SettingOf::row || row.searched ||
+                        row.key == "placement";
     if (!chosen || !is_of_a_case(row)) {
       CHECK((row.print == nullptr));
       continue;
@@ -202,7 +204,7 @@ TEST_CASE("--fix has a key for each setting that a plan searches") {
   for (const SettingRow& row : setting_rows()) {
     if (row.searched) searched.insert(row.flag().substr(2));
   }
-  const std::vector<std::string> names = fix_names();
+  const std::vector<std::string> names = planner::fix_names();
   CHECK(std::set<std::string>(names.begin(), names.end()) == searched);
   CHECK(names.size() == searched.size());
 }

@@ -197,11 +197,11 @@ TEST_CASE("what a framework cannot express is refused with what to search instea
 }
 
 TEST_CASE("a search that runs in a framework has its schedules alone") {
-  PlanSpace space;
+  planner::PlanSpace space;
   restrict_to(Framework::deepspeed, Model{}, space);
   REQUIRE(space.schedules.size() == 1);
   CHECK(spelled(space.schedules.front()) == "1f1b");
-  PlanSpace named;
+  planner::PlanSpace named;
   named.schedules = parse_schedules("zb_v");
   CHECK(contains(usage_error_of([&] { restrict_to(Framework::nemo, Model{}, named); }),
                  "nemo has no schedule zb_v"));
@@ -209,10 +209,10 @@ TEST_CASE("a search that runs in a framework has its schedules alone") {
   Model model;
   model.layers.resize(8);
   space.schedules = schedules_of(Framework::megatron);
-  for (const Family& family : families_of(space, model, 1)) {
+  for (const planner::Family& family : planner::families_of(space, model, 1)) {
     CHECK(spelled(family.spec) == "1f1b");  // chunks are of a pipeline
   }
-  CHECK(families_of(space, model, 2).size() > 1);
+  CHECK(planner::families_of(space, model, 2).size() > 1);
   for (const ScheduleSpec& spec : schedules_of(Framework::torchtitan)) {
     CAPTURE(spelled(spec));
     CHECK_FALSE(schedule_name(Framework::torchtitan, spec).empty());

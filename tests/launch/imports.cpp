@@ -52,8 +52,8 @@ TEST_CASE("the request of a run answers as one that is written by hand") {
   const RunSetting setting =
       read_text_of(Framework::megatron,
                    short_run + "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2");
-  const Result from_run = answer(parse_request(request_of(setting)));
-  const Result by_hand = answer(parse_request(R"({
+  const answers::Result from_run = answer(answers::parse_request(request_of(setting)));
+  const answers::Result by_hand = answer(answers::parse_request(R"({
     "trace": "model:transformer@h100,layers=8,hidden=512,heads=8,vocab=32000,tied=yes,norm=layer,positions=learned,bias=yes,ffn=2048,seq=1024,software=megatron-core-2024,dropout=yes",
     "tp": 2, "pp": 2, "dp": 2, "precision": "bf16", "buckets": "none", "partition": "blocks",
     "microbatch_size": 1, "microbatches": 8})"));

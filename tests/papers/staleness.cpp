@@ -25,10 +25,10 @@ fs::path kept_folder() {
   return fs::path(source) / "tools" / "executor" / "studies";
 }
 
-const StalenessEvidence& kept() {
-  static const StalenessEvidence evidence = [] {
+const lab::StalenessEvidence& kept() {
+  static const lab::StalenessEvidence evidence = [] {
     const std::string file = (kept_folder() / "staleness.json.gz").string();
-    return parse_staleness_evidence(read_content(file).named.text, file);
+    return lab::parse_staleness_evidence(read_content(file).named.text, file);
   }();
   return evidence;
 }
@@ -38,10 +38,10 @@ struct Range {
   double least = 100, mean = 0, most = 0;
   double half() const { return (most - least) / 2; }
 };
-Range range_of(const std::string& net, StudyGroup group, const std::string& name) {
+Range range_of(const std::string& net, lab::StudyGroup group, const std::string& name) {
   Range range;
   int seeds = 0;
-  for (const StudyRun& run : kept().runs) {
+  for (const lab::StudyRun& run : kept().runs) {
     if (run.net != net || run.group != group || run.name != name) continue;
     const double percent = 100 * run.log.evaluations.back().accuracy;
     range.least = std::min(range.least, percent);
@@ -59,7 +59,7 @@ std::string word(bool yes, bool no) {
 }
 
 std::string said(const std::string& net, const std::string& what) {
-  for (const StudyFinding& one : findings_of(results_of(kept()))) {
+  for (const lab::StudyFinding& one : lab::findings_of(lab::results_of(kept()))) {
     if (one.net == net && one.what.find(what) != std::string::npos) {
       return std::string(name(one.holds));
     }
@@ -72,23 +72,24 @@ std::string said(const std::string& net, const std::string& what) {
 TEST_CASE("the kept study has every case with three seeds, as its commands would train them") {
   CHECK(kept().seeds >= 3);
   std::size_t wanted = 0;
-  for (const StudyNet& net : staleness_nets()) {
+  for (const lab::StudyNet& net : lab::staleness_nets()) {
     if (net.large) continue;
-    for (const StudyCase& one : net.cases) {
+    for (const lab::StudyCase& one : net.cases) {
       for (int seed = 1; seed <= kept().seeds; ++seed) {
-        CAPTURE(train_command(net, one, static_cast<std::uint64_t>(seed)));
-        const StudyRun* const run = find_run(kept(), net, one, static_cast<std::uint64_t>(seed));
+        CAPTURE(lab::train_command(net, one, static_cast<std::uint64_t>(seed)));
+        const lab::StudyRun* const run =
+            lab::find_run(kept(), net, one, static_cast<std::uint64_t>(seed));
         REQUIRE(run != nullptr);
         ++wanted;
-        const TrainingSettings& s = run->log.settings;
-        CHECK(s.steps == steps_of(net, one));
+        const lab::TrainingSettings& s = run->log.settings;
+        CHECK(s.steps == lab::steps_of(net, one));
         CHECK(s.pipelined == one.pipelined);
         CHECK(s.batch * s.microbatches == net.batch);
-        CHECK(run->log.evaluations.back().step == steps_of(net, one));
+        CHECK(run->log.evaluations.back().step == lab::steps_of(net, one));
         const bool rule = one.correction == "stash" || one.correction == "vertical_sync";
         CHECK((rule ? s.weights : s.correction) == one.correction);
         CHECK_FALSE(run->log.stages.empty());
-        CHECK(run->copies == doctest::Approx(kept_copies(net, one, run->log)));
+        CHECK(run->copies == doctest::Approx(lab::kept_copies(net, one, run->log)));
       }
     }
   }
@@ -97,16 +98,16 @@ TEST_CASE("the kept study has every case with three seeds, as its commands would
 
 TEST_CASE("no two cases of the study are the same run, and depth goes pair by pair") {
   std::map<std::string, int> commands;
-  for (const StudyNet& net : staleness_nets()) {
+  for (const lab::StudyNet& net : lab::staleness_nets()) {
     std::set<std::string> names;
-    for (const StudyCase& one : net.cases) {
+    for (const lab::StudyCase& one : net.cases) {
       CHECK(names.insert(fmt::format("{} {}", name(one.group), one.name)).second);
-      ++commands[train_command(net, one, 1)];
+      ++commands[lab::train_command(net, one, 1)];
     }
     // Four depths, with one more register pair each.
     std::vector<int> stages;
-    for (const StudyCase& one : net.cases) {
-      if (one.group == StudyGroup::depth) stages.push_back(stages_of(one));
+    for (const lab::StudyCase& one : net.cases) {
+      if (one.group == lab::StudyGroup::depth) stages.push_back(stages_of(one));
     }
     CHECK(stages == std::vector<int>{4, 6, 8, 10});
   }
@@ -122,13 +123,14 @@ TEST_CASE("the kept page is what the command says now, to the byte") {
       "tools/executor/studies`";
   CAPTURE(renew);
   const bool same_page =
-      staleness_markdown(kept()) == read_file((kept_folder() / "staleness.md").string());
+      lab::staleness_markdown(kept()) == read_file((kept_folder() / "staleness.md").string());
   CHECK(same_page);
   std::set<std::string> drawn = {"staleness.json.gz", "staleness.md"};
-  for (const StudyFigure& one : staleness_figures(results_of(kept()))) {
+  for (const lab::StudyFigure& one : lab::staleness_figures(lab::results_of(kept()))) {
     CAPTURE(one.file);
     drawn.insert(one.file);
-    const bool same = chart_svg(one.chart) == read_file((kept_folder() / one.file).string());
+    const bool same =
+        report::chart_svg(one.chart) == read_file((kept_folder() / one.file).string());
     CHECK(same);
   }
   CHECK(drawn.size() == 4);
@@ -139,13 +141,13 @@ TEST_CASE("the kept page is what the command says now, to the byte") {
 }
 
 TEST_CASE("the three findings follow from the kept runs") {
-  for (const StudyNet& net : staleness_nets()) {
+  for (const lab::StudyNet& net : lab::staleness_nets()) {
     if (net.large) continue;
     CAPTURE(net.title);
-    const Range plain = range_of(net.name, StudyGroup::plain, "non-pipelined");
-    const Range shallow = range_of(net.name, StudyGroup::depth, "4-stage");
-    const Range deep = range_of(net.name, StudyGroup::depth, "10-stage");
-    const Range half = range_of(net.name, StudyGroup::hybrid, "switch at 1/2");
+    const Range plain = range_of(net.name, lab::StudyGroup::plain, "non-pipelined");
+    const Range shallow = range_of(net.name, lab::StudyGroup::depth, "4-stage");
+    const Range deep = range_of(net.name, lab::StudyGroup::depth, "10-stage");
+    const Range half = range_of(net.name, lab::StudyGroup::hybrid, "switch at 1/2");
 
     const double little = plain.mean - shallow.mean;
     const double little_spread = plain.half() + shallow.half();

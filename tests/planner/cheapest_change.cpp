@@ -38,13 +38,13 @@ SettingRequest request_of(const Tight& one) {
   return request;
 }
 
-Candidate candidate_of(const Tight& one, const SettingRequest& request) {
-  return candidate_of(request, read_setting(request), parse_schedules(one.schedule).front(),
-                      one.devices);
+planner::Candidate candidate_of(const Tight& one, const SettingRequest& request) {
+  return planner::candidate_of(request, read_setting(request),
+                               parse_schedules(one.schedule).front(), one.devices);
 }
 
-FitQuestion question_of(const Tight& one, const SettingRequest& request, int workers = 0) {
-  FitQuestion question;
+planner::FitQuestion question_of(const Tight& one, const SettingRequest& request, int workers = 0) {
+  planner::FitQuestion question;
   question.from = {candidate_of(one, request)};
   question.limits.most_devices = 16;
   question.workers = workers;
@@ -57,20 +57,20 @@ TEST_CASE("no single change that fits is cheaper than the cheapest change") {
     CAPTURE(one.trace);
     CAPTURE(one.schedule);
     const SettingRequest request = request_of(one);
-    Evaluator evaluator(request);
-    const FitQuestion question = question_of(one, request);
-    const Candidate& from = question.from.front();
-    const Judgement start = evaluator.judge(from);
+    planner::Evaluator evaluator(request);
+    const planner::FitQuestion question = question_of(one, request);
+    const planner::Candidate& from = question.from.front();
+    const planner::Judgement start = evaluator.judge(from);
     REQUIRE(start.verdict);
     REQUIRE(start.verdict->fit == Fit::no);
-    const CheapestChange found = cheapest_change(evaluator, question);
+    const planner::CheapestChange found = planner::cheapest_change(evaluator, question);
     REQUIRE_FALSE(found.fitting.empty());
     CHECK_FALSE(found.nearest);
     const double samples = static_cast<double>(one.microbatches) *
                            std::max(evaluator.setting(from.shape)->model.batch, 1);
-    for (const Change& change :
-         single_changes(from, evaluator.case_of(from), *start.verdict, question.limits)) {
-      const Judgement judged = evaluator.judge(change.candidate);
+    for (const planner::Change& change :
+         planner::single_changes(from, evaluator.case_of(from), *start.verdict, question.limits)) {
+      const planner::Judgement judged = evaluator.judge(change.candidate);
       if (!judged.verdict || judged.verdict->fit == Fit::no) continue;
       ++fitting;
       CAPTURE(flags_of(request, change.candidate));
@@ -79,11 +79,11 @@ TEST_CASE("no single change that fits is cheaper than the cheapest change") {
       CHECK(cost >= found.fitting.front().cost);
     }
     for (std::size_t i = 0; i < found.fitting.size(); ++i) {
-      const ChangedCandidate& way = found.fitting[i];
+      const planner::ChangedCandidate& way = found.fitting[i];
       CHECK(way.fits());
       CHECK(way.cost >= found.fitting.front().cost);
       // As it is said, so it runs.
-      const Judgement again = evaluator.judge(way.candidate);
+      const planner::Judgement again = evaluator.judge(way.candidate);
       REQUIRE(again.verdict);
       CHECK(again.verdict->step == way.verdict.step);
       CHECK(again.verdict->peak == way.verdict.peak);
@@ -97,10 +97,11 @@ TEST_CASE("the cheapest change is the same with any number of threads") {
     const SettingRequest request = request_of(one);
     std::vector<std::string> said;
     for (const int workers : {1, 2, 7}) {
-      Evaluator evaluator(request);
-      const CheapestChange found = cheapest_change(evaluator, question_of(one, request, workers));
+      planner::Evaluator evaluator(request);
+      const planner::CheapestChange found =
+          planner::cheapest_change(evaluator, question_of(one, request, workers));
       std::string text = std::to_string(found.simulated);
-      for (const ChangedCandidate& way : found.fitting) {
+      for (const planner::ChangedCandidate& way : found.fitting) {
         text += "\n" + flags_of(request, way.candidate) + " " + print(way.verdict.step);
       }
       said.push_back(std::move(text));
@@ -119,38 +120,39 @@ TEST_CASE("changes hold the samples of a step, and are all different") {
   request.degrees.data = 2;
   request.microbatches = 8;
   const Setting setting = read_setting(request);
-  const Candidate from = candidate_of(request, setting, parse_schedules("1f1b").front(), 8);
-  Evaluator evaluator(request);
-  const Judgement start = evaluator.judge(from);
+  const planner::Candidate from =
+      planner::candidate_of(request, setting, parse_schedules("1f1b").front(), 8);
+  planner::Evaluator evaluator(request);
+  const planner::Judgement start = evaluator.judge(from);
   REQUIRE(start.verdict);
-  ChangeLimits limits;
+  planner::ChangeLimits limits;
   limits.most_devices = 16;
   limits.hosts = true;
-  const std::vector<Change> changes =
-      single_changes(from, evaluator.case_of(from), *start.verdict, limits);
-  const auto samples = [&](const Shape& shape) {
+  const std::vector<planner::Change> changes =
+      planner::single_changes(from, evaluator.case_of(from), *start.verdict, limits);
+  const auto samples = [&](const planner::Shape& shape) {
     const int size = shape.microbatch_size > 0 ? shape.microbatch_size : setting.model.batch;
     return std::int64_t{size} * shape.microbatches * shape.degrees.data;
   };
-  for (const ChangeKind kind : all_change_kinds) {
+  for (const planner::ChangeKind kind : planner::all_change_kinds) {
     CAPTURE(name(kind));
     // A chain of one stage a device has no knobs with 1f1b.
-    if (kind == ChangeKind::knob) continue;
+    if (kind == planner::ChangeKind::knob) continue;
     CHECK(std::any_of(changes.begin(), changes.end(),
-                      [&](const Change& change) { return change.kind == kind; }));
+                      [&](const planner::Change& change) { return change.kind == kind; }));
   }
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    const Candidate& changed = changes[i].candidate;
+    const planner::Candidate& changed = changes[i].candidate;
     CAPTURE(flags_of(request, changed));
     CHECK(samples(changed.shape) == samples(from.shape));
-    CHECK_FALSE(same(changed, from));
+    CHECK_FALSE(planner::same(changed, from));
     CHECK(changed.shape.devices() <= limits.most_devices);
-    if (changes[i].kind != ChangeKind::devices) CHECK(changed.shape.devices() == 8);
-    for (std::size_t j = 0; j < i; ++j) CHECK_FALSE(same(changed, changes[j].candidate));
+    if (changes[i].kind != planner::ChangeKind::devices) CHECK(changed.shape.devices() == 8);
+    for (std::size_t j = 0; j < i; ++j) CHECK_FALSE(planner::same(changed, changes[j].candidate));
   }
   limits.is_fixed = true;
-  for (const Change& change :
-       single_changes(from, evaluator.case_of(from), *start.verdict, limits)) {
+  for (const planner::Change& change :
+       planner::single_changes(from, evaluator.case_of(from), *start.verdict, limits)) {
     CHECK(change.candidate.shape == from.shape);
   }
 }
@@ -158,32 +160,33 @@ TEST_CASE("changes hold the samples of a step, and are all different") {
 TEST_CASE("promising cuts are tried, and one may fit where no plain one does") {
   const Tight one{"resnet50-cpu", "1f1b", 4, 16, "1.05GB"};
   const SettingRequest request = request_of(one);
-  Evaluator evaluator(request);
-  FitQuestion question = question_of(one, request);
+  planner::Evaluator evaluator(request);
+  planner::FitQuestion question = question_of(one, request);
   question.limits.is_fixed = true;
-  const Candidate& from = question.from.front();
-  const Judgement start = evaluator.judge(from);
+  const planner::Candidate& from = question.from.front();
+  const planner::Judgement start = evaluator.judge(from);
   REQUIRE(start.verdict);
   REQUIRE(start.verdict->fit == Fit::no);
   std::vector<std::string> cuts;
-  for (const Change& change :
-       single_changes(from, evaluator.case_of(from), *start.verdict, question.limits)) {
-    if (change.kind == ChangeKind::cut) cuts.push_back(change.candidate.partition);
+  for (const planner::Change& change :
+       planner::single_changes(from, evaluator.case_of(from), *start.verdict, question.limits)) {
+    if (change.kind == planner::ChangeKind::cut) cuts.push_back(change.candidate.partition);
   }
-  for (const std::string& cut : promising_cuts(evaluator.case_of(from), 3)) {
+  for (const std::string& cut : planner::promising_cuts(evaluator.case_of(from), 3)) {
     CAPTURE(cut);
     CHECK((cut == from.partition || std::find(cuts.begin(), cuts.end(), cut) != cuts.end()));
   }
   for (const char* const plain : {"balanced", "uniform", "blocks"}) {
-    Candidate other = from;
+    planner::Candidate other = from;
     other.partition = plain;
-    const Judgement judged = evaluator.judge(other);
+    const planner::Judgement judged = evaluator.judge(other);
     CHECK((!judged.verdict || judged.verdict->fit == Fit::no));
   }
-  const CheapestChange found = cheapest_change(evaluator, question);
-  const auto by_cut = std::find_if(
-      found.fitting.begin(), found.fitting.end(),
-      [](const ChangedCandidate& way) { return way.changes == std::vector{ChangeKind::cut}; });
+  const planner::CheapestChange found = planner::cheapest_change(evaluator, question);
+  const auto by_cut = std::find_if(found.fitting.begin(), found.fitting.end(),
+                                   [](const planner::ChangedCandidate& way) {
+                                     return way.changes == std::vector{planner::ChangeKind::cut};
+                                   });
   REQUIRE(by_cut != found.fitting.end());
   CHECK(by_cut->candidate.partition.find('-') != std::string::npos);
   CHECK(by_cut->fits());
@@ -192,14 +195,14 @@ TEST_CASE("promising cuts are tried, and one may fit where no plain one does") {
 TEST_CASE("knobs of memory are tried, others are not") {
   const Tight one{"uniform:layers=16", "zb_auto", 4, 8, "20MB"};
   const SettingRequest request = request_of(one);
-  Evaluator evaluator(request);
-  const Candidate from = candidate_of(one, request);
-  const Judgement start = evaluator.judge(from);
+  planner::Evaluator evaluator(request);
+  const planner::Candidate from = candidate_of(one, request);
+  const planner::Judgement start = evaluator.judge(from);
   REQUIRE(start.verdict);
   std::vector<std::string> values;
-  for (const Change& change :
-       single_changes(from, evaluator.case_of(from), *start.verdict, ChangeLimits{})) {
-    if (change.kind != ChangeKind::knob) continue;
+  for (const planner::Change& change : planner::single_changes(
+           from, evaluator.case_of(from), *start.verdict, planner::ChangeLimits{})) {
+    if (change.kind != planner::ChangeKind::knob) continue;
     CHECK(change.candidate.spec.knobs.at("goal") == from.spec.knobs.at("goal"));
     values.push_back(change.what);
   }
@@ -219,10 +222,10 @@ SettingRequest language_request() {
   return request;
 }
 
-FitQuestion language_question(const SettingRequest& request) {
-  FitQuestion question;
+planner::FitQuestion language_question(const SettingRequest& request) {
+  planner::FitQuestion question;
   question.from = {
-      candidate_of(request, read_setting(request), parse_schedules("gpipe").front(), 2)};
+      planner::candidate_of(request, read_setting(request), parse_schedules("gpipe").front(), 2)};
   question.limits.most_devices = 8;
   question.limits.hosts = true;
   return question;
@@ -230,15 +233,15 @@ FitQuestion language_question(const SettingRequest& request) {
 
 TEST_CASE("a pipeline alone of a language model is tried with tensor and sequence parallelism") {
   const SettingRequest request = language_request();
-  Evaluator evaluator(request);
-  const FitQuestion question = language_question(request);
-  const Judgement judged = evaluator.judge(question.from.front());
+  planner::Evaluator evaluator(request);
+  const planner::FitQuestion question = language_question(request);
+  const planner::Judgement judged = evaluator.judge(question.from.front());
   REQUIRE(judged.verdict);
   bool plain = false;
   bool sequence = false;
-  for (const Change& change :
-       single_changes(question.from.front(), evaluator.case_of(question.from.front()),
-                      *judged.verdict, question.limits)) {
+  for (const planner::Change& change :
+       planner::single_changes(question.from.front(), evaluator.case_of(question.from.front()),
+                               *judged.verdict, question.limits)) {
     if (change.candidate.shape.degrees.tensor == 1) continue;
     (change.candidate.shape.sequence_parallel ? sequence : plain) = true;
     CHECK(evaluator.judge(change.candidate).verdict);
@@ -250,18 +253,18 @@ TEST_CASE("a pipeline alone of a language model is tried with tensor and sequenc
 TEST_CASE("copies to the host that do not suffice are given up where that is cheaper") {
   SettingRequest request = language_request();
   request.cluster.memory = parse_bytes("78GB");
-  Evaluator evaluator(request);
-  FitQuestion question = language_question(request);
-  const CheapestChange without = cheapest_change(evaluator, question);
+  planner::Evaluator evaluator(request);
+  planner::FitQuestion question = language_question(request);
+  const planner::CheapestChange without = planner::cheapest_change(evaluator, question);
   question.from.front().offloading.all = true;
-  const Judgement judged = evaluator.judge(question.from.front());
+  const planner::Judgement judged = evaluator.judge(question.from.front());
   REQUIRE(judged.verdict);
   REQUIRE(judged.verdict->fit == Fit::no);
-  const CheapestChange with = cheapest_change(evaluator, question);
+  const planner::CheapestChange with = planner::cheapest_change(evaluator, question);
   REQUIRE_FALSE(without.fitting.empty());
   REQUIRE_FALSE(with.fitting.empty());
   // Single changes without copies are among those that are tried, whatever the copies cost.
-  for (const ChangedCandidate& one : without.fitting) {
+  for (const planner::ChangedCandidate& one : without.fitting) {
     if (one.changes.size() == 1) CHECK(with.fitting.front().cost <= one.cost);
   }
 }

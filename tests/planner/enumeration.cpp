@@ -31,14 +31,14 @@ struct Small {
   std::vector<const char*> fixed;
 };
 
-PlanRequest request_for(const Small& small) {
+planner::PlanRequest request_for(const Small& small) {
   std::mt19937 random(small.seed);
-  PlanRequest request =
+  planner::PlanRequest request =
       test::random_chain_request(random, small.layers, small.devices, small.samples);
   request.setting.cluster.link = parse_link(small.link);
   request.setting.cluster.memory.reset();
   if (*small.memory != 0) request.setting.cluster.memory = parse_bytes(small.memory);
-  for (const char* const item : small.fixed) fix(request.space, item);
+  for (const char* const item : small.fixed) planner::fix(request.space, item);
   return request;
 }
 
@@ -82,24 +82,25 @@ struct Fastest {
 };
 
 // Of the shapes that the plan searches. A pipeline of one rank runs 1F1B alone, as in a plan.
-Fastest enumerate(const PlanRequest& request) {
+Fastest enumerate(const planner::PlanRequest& request) {
   Fastest fastest;
   const std::vector<Recomputation> recomputations = request.space.recomputation.empty()
                                                         ? std::vector<Recomputation>{{}}
                                                         : request.space.recomputation;
   const auto layers = static_cast<int>(read_setting(request.setting).model.layers.size());
-  for (const Shape& shape : shapes_of(request)) {
+  for (const planner::Shape& shape : planner::shapes_of(request)) {
     const int pipeline = shape.degrees.pipeline;
     std::vector<ScheduleSpec> specs = request.space.schedules;
     if (specs.empty()) specs = pipeline == 1 ? parse_schedules("1f1b") : all_specs(pipeline);
     for (int stages = pipeline; stages <= layers; stages += pipeline) {
       std::vector<ScheduleSpec> placed;
-      std::copy_if(specs.begin(), specs.end(), std::back_inserter(placed),
-                   [&](const ScheduleSpec& spec) { return stages_of(spec, pipeline) == stages; });
+      std::copy_if(
+          specs.begin(), specs.end(), std::back_inserter(placed),
+          [&](const ScheduleSpec& spec) { return planner::stages_of(spec, pipeline) == stages; });
       if (placed.empty()) continue;
-      for (const std::string& cut : all_cuts(layers, stages)) {
+      for (const std::string& cut : planner::all_cuts(layers, stages)) {
         for (const Recomputation& recomputation : recomputations) {
-          const Candidate candidate{shape, placed.front(), recomputation, {}, cut};
+          const planner::Candidate candidate{shape, placed.front(), recomputation, {}, cut};
           const SettingRequest asked = request_of(request.setting, candidate);
           for (const Row& row : rows_of(asked, placed)) {
             if (!row.outcome || row.outcome->fit == Fit::no) continue;
@@ -210,8 +211,8 @@ TEST_CASE("small questions: a plan is never slower than the fastest of all rows 
     if (!test::chosen(random, 6)) continue;
     ++asked;
     CAPTURE(small.seed);
-    const PlanRequest request = request_for(small);
-    const Plan found = plan(request);
+    const planner::PlanRequest request = request_for(small);
+    const planner::Plan found = planner::plan(request);
     const Fastest fastest = enumerate(request);
     compared += fastest.compared;
     if (!fastest.step) continue;

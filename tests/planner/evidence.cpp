@@ -77,7 +77,7 @@ TEST_CASE("a plan is never slower than the best row of a comparison for the same
     if (!test::thorough && std::string(one.trace) == "resnet50-cpu") continue;
     if (!test::thorough && one.microbatches > 8) continue;
     CAPTURE(one.trace);
-    PlanRequest request;
+    planner::PlanRequest request;
     request.setting.trace = one.trace;
     if (*one.cluster != 0) {
       request.setting.cluster.cluster = one.cluster;
@@ -93,7 +93,7 @@ TEST_CASE("a plan is never slower than the best row of a comparison for the same
     const std::vector<Row> rows = compare(asked, setting, all_of(one.schedules));
     const std::optional<Time> best = best_of(rows);
     request.space.schedules = all_of(one.schedules);
-    const Plan found = plan(request);
+    const planner::Plan found = planner::plan(request);
     if (!best) continue;
     ++compared;
     REQUIRE_FALSE(found.front.empty());
@@ -108,14 +108,16 @@ TEST_CASE("random chains: a plan is never slower than the best row of a comparis
   std::mt19937 random(21);
   int compared = 0;
   for (int trial = 0; trial < (test::thorough ? 12 : 3); ++trial) {
-    PlanRequest request = test::random_chain_request(random, 4 + trial % 5, 2 + trial % 3, 8);
+    planner::PlanRequest request =
+        test::random_chain_request(random, 4 + trial % 5, 2 + trial % 3, 8);
     request.setting.cluster.memory = Bytes{100'000 + 60'000 * trial};
-    fix(request.space, "schedule=gpipe|1f1b|eager_1f1b|interleaved_1f1b|zb_h1|zb_h2|zb_v|naive");
+    planner::fix(request.space,
+                 "schedule=gpipe|1f1b|eager_1f1b|interleaved_1f1b|zb_h1|zb_h2|zb_v|naive");
     SettingRequest asked = request.setting;
     asked.microbatches = 8;
     const std::optional<Time> best =
         best_of(compare(asked, read_setting(asked), request.space.schedules));
-    const Plan found = plan(request);
+    const planner::Plan found = planner::plan(request);
     if (!best) continue;
     ++compared;
     CAPTURE(request.setting.trace);
@@ -139,22 +141,22 @@ TEST_CASE("small cases: the planner finds the optimum of all cuts under all sche
   for (int trial = 0; trial < (test::thorough ? 30 : 4); ++trial) {
     const int layers = 4 + trial % 3;
     const int devices = 2 + trial % 2;
-    PlanRequest request = test::random_chain_request(random, layers, devices, 4);
+    planner::PlanRequest request = test::random_chain_request(random, layers, devices, 4);
     request.setting.cluster.memory =
         Bytes{100'000 + static_cast<std::int64_t>(random() % 300) * 1000};
-    fix(request.space, "dp=1");
-    fix(request.space, "recompute=none");
-    const Plan found = plan(request);
-    Evaluator evaluator(request.setting);
+    planner::fix(request.space, "dp=1");
+    planner::fix(request.space, "recompute=none");
+    const planner::Plan found = planner::plan(request);
+    planner::Evaluator evaluator(request.setting);
     std::optional<Time> best;
     std::string best_flags;
-    for (const Shape& shape : shapes_of(request)) {
+    for (const planner::Shape& shape : planner::shapes_of(request)) {
       for (const ScheduleSpec& spec : specs) {
-        const int stages = stages_of(spec, devices);
+        const int stages = planner::stages_of(spec, devices);
         if (stages == 0 || stages > layers) continue;
-        for (const std::string& cut : all_cuts(layers, stages)) {
-          const Candidate candidate{shape, spec, {}, {}, cut};
-          const Judgement judged = evaluator.judge(candidate);
+        for (const std::string& cut : planner::all_cuts(layers, stages)) {
+          const planner::Candidate candidate{shape, spec, {}, {}, cut};
+          const planner::Judgement judged = evaluator.judge(candidate);
           if (!judged.verdict || judged.verdict->fit == Fit::no) continue;
           ++candidates;
           if (best && judged.verdict->step >= *best) continue;
@@ -180,7 +182,7 @@ TEST_CASE("under pipedream the planner is never slower than PipeDream's plan for
   const std::string folder = shared_folder("pipedream");
   int profiles = 0;
   for (const char* const name : {"vgg16", "resnet50", "resnet18", "alexnet", "gnmt"}) {
-    PlanRequest request;
+    planner::PlanRequest request;
     request.setting.trace = folder + "/" + name + ".graph.txt";
     if (!test::shared_file(std::string("pipedream/") + name + ".graph.txt")) continue;
     ++profiles;
@@ -193,16 +195,16 @@ TEST_CASE("under pipedream the planner is never slower than PipeDream's plan for
       request.setting.devices = {devices};
       request.samples = std::int64_t{128} * 16;
       request.space = {};
-      fix(request.space, "schedule=pipedream");
-      fix(request.space, "microbatch-size=128");
-      fix(request.space, "recompute=none");
+      planner::fix(request.space, "schedule=pipedream");
+      planner::fix(request.space, "microbatch-size=128");
+      planner::fix(request.space, "recompute=none");
       SettingRequest asked = request.setting;
       asked.microbatches = 16;
       asked.partition = "pipedream";
       const std::vector<Row> rows =
           compare(asked, read_setting(asked), parse_schedules("pipedream"));
       REQUIRE(rows.front().outcome);
-      const Plan found = plan(request);
+      const planner::Plan found = planner::plan(request);
       REQUIRE_FALSE(found.front.empty());
       MESSAGE(std::string(name) << " on " << devices << ": " << rows.front().outcome->schedule
                                 << " " << print(rows.front().outcome->step_time) << ", ours "

@@ -21,8 +21,8 @@ struct Point {
   friend bool operator==(const Point&, const Point&) = default;
 };
 
-FrontPoint point_of(const Point& point) {
-  FrontPoint made;
+planner::FrontPoint point_of(const Point& point) {
+  planner::FrontPoint made;
   made.candidate.shape.degrees.pipeline = point.devices;
   made.verdict.step = Time{point.step};
   made.verdict.peak = {Bytes{point.memory}};
@@ -30,17 +30,17 @@ FrontPoint point_of(const Point& point) {
   return made;
 }
 
-std::vector<Point> points_of(const Front& front) {
+std::vector<Point> points_of(const planner::Front& front) {
   std::vector<Point> points;
-  for (const FrontPoint& point : front.points()) {
+  for (const planner::FrontPoint& point : front.points()) {
     points.push_back({static_cast<int>(point.verdict.step.count()),
                       static_cast<int>(point.verdict.fullest().count), point.devices()});
   }
   return points;
 }
 
-Front front_of(const std::vector<Point>& points, std::optional<double> slower_by) {
-  Front front(slower_by);
+planner::Front front_of(const std::vector<Point>& points, std::optional<double> slower_by) {
+  planner::Front front(slower_by);
   for (const Point& point : points) front.insert(point_of(point));
   return front;
 }
@@ -69,7 +69,7 @@ TEST_CASE("the front is what nothing dominates and nothing is so much faster tha
         if (kept) expected.push_back(point);
       }
       std::shuffle(points.begin(), points.end(), random);
-      const Front front = front_of(points, slower_by);
+      const planner::Front front = front_of(points, slower_by);
       std::vector<Point> found = points_of(front);
       CHECK(std::is_sorted(found.begin(), found.end(),
                            [](const Point& a, const Point& b) { return a.step < b.step; }));
@@ -84,7 +84,7 @@ TEST_CASE("the front is what nothing dominates and nothing is so much faster tha
 }
 
 TEST_CASE("what a point has to beat is the fastest with no more memory, or the end of the front") {
-  const Front front = front_of({{100, 40, 4}, {120, 20, 4}}, 0.5);
+  const planner::Front front = front_of({{100, 40, 4}, {120, 20, 4}}, 0.5);
   CHECK(front.to_beat(50, 4) == doctest::Approx(100e-12));
   CHECK(front.to_beat(30, 8) == doctest::Approx(120e-12));
   CHECK(front.to_beat(10, 4) == doctest::Approx(150e-12));

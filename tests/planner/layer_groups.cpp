@@ -32,7 +32,7 @@ Amount sum(const Model& model, Amount Layer::*amount) {
   return all;
 }
 
-Outcome studied(const PlanRequest& asked, const Candidate& candidate) {
+Outcome studied(const planner::PlanRequest& asked, const planner::Candidate& candidate) {
   const SettingRequest request = request_of(asked.setting, candidate);
   return study(
       make_case(request, read_setting(request), candidate.spec, candidate.shape.devices()));
@@ -42,8 +42,8 @@ Bytes fullest(const Outcome& outcome) {
   return nth(outcome.memory.device, outcome.peak_device()).peak;
 }
 
-PlanRequest question(const std::string& trace, int devices, int samples) {
-  PlanRequest request;
+planner::PlanRequest question(const std::string& trace, int devices, int samples) {
+  planner::PlanRequest request;
   request.setting.trace = trace;
   request.setting.devices = {devices};
   request.samples = samples;
@@ -116,17 +116,17 @@ TEST_CASE("a plan of many layers has the steps of all of them, and none is below
   std::mt19937 random(73);
   for (int devices = 2; devices <= (test::thorough ? 3 : 2); ++devices) {
     CAPTURE(devices);
-    PlanRequest request = question(test::random_trace(random, 1500), devices, 6);
+    planner::PlanRequest request = question(test::random_trace(random, 1500), devices, 6);
     request.setting.cluster.link = LinkSpec{Bandwidth{2'000'000'000}, Time{500'000}};
-    fix(request.space, "schedule=1f1b,gpipe,zb_h1");
-    fix(request.space, "zero=0");
-    const Plan found = plan(request);
+    planner::fix(request.space, "schedule=1f1b,gpipe,zb_h1");
+    planner::fix(request.space, "zero=0");
+    const planner::Plan found = planner::plan(request);
     REQUIRE(!found.front.empty());
     CHECK_FALSE(found.exhausted);
     REQUIRE(!found.notes.empty());
     CHECK(found.notes.front().starts_with("1500 layers were searched in 512 groups of 2 or 3: "));
     CHECK(found.bound > Time{});
-    for (const PlanPoint& point : found.front) {
+    for (const planner::PlanPoint& point : found.front) {
       CAPTURE(point.flags);
       const Outcome outcome = studied(request, point.candidate);
       CHECK(outcome.step_time == point.verdict.step);
@@ -136,7 +136,7 @@ TEST_CASE("a plan of many layers has the steps of all of them, and none is below
     // Of the cuts of all layers, too, no schedule is below the bound.
     for (const char* const name : {"1f1b", "zb_h1", "gpipe", "zb_v"}) {
       CAPTURE(name);
-      Candidate plain = found.front.front().candidate;
+      planner::Candidate plain = found.front.front().candidate;
       plain.spec = test::spec(name);
       plain.partition = "balanced";
       plain.shape.degrees = Degrees{};
@@ -152,21 +152,21 @@ TEST_CASE("a plan of many layers has the steps of all of them, and none is below
 
 TEST_CASE("up to 1024 layers are planned one by one") {
   if (!test::thorough) return;
-  PlanRequest request = question("uniform:layers=1024", 2, 2);
-  fix(request.space, "schedule=gpipe");
-  fix(request.space, "dp=1");
-  fix(request.space, "microbatch-size=1");
-  CHECK(plan(request).notes.empty());
+  planner::PlanRequest request = question("uniform:layers=1024", 2, 2);
+  planner::fix(request.space, "schedule=gpipe");
+  planner::fix(request.space, "dp=1");
+  planner::fix(request.space, "microbatch-size=1");
+  CHECK(planner::plan(request).notes.empty());
   request.setting.trace = "uniform:layers=1025";
-  CHECK(plan(request).notes.size() == 1);
+  CHECK(planner::plan(request).notes.size() == 1);
 }
 
 TEST_CASE("a hundred thousand equal layers: as fast as they can be, after few simulations") {
-  PlanRequest request = question("uniform:layers=100000", 8, 16);
-  fix(request.space, "schedule=1f1b,zb_v");
-  fix(request.space, "dp=1");
-  fix(request.space, "microbatch-size=1");
-  const Plan found = plan(request);
+  planner::PlanRequest request = question("uniform:layers=100000", 8, 16);
+  planner::fix(request.space, "schedule=1f1b,zb_v");
+  planner::fix(request.space, "dp=1");
+  planner::fix(request.space, "microbatch-size=1");
+  const planner::Plan found = planner::plan(request);
   REQUIRE(!found.front.empty());
   CHECK(found.front.front().verdict.step == from_seconds(0.003 * 100'000 / 8 * 16));
   CHECK(found.bound >= from_seconds(599.999));
@@ -174,14 +174,14 @@ TEST_CASE("a hundred thousand equal layers: as fast as they can be, after few si
 }
 
 TEST_CASE("what lacks least of many layers lacks that of all of them") {
-  PlanRequest request = question("uniform:layers=3000", 4, 8);
+  planner::PlanRequest request = question("uniform:layers=3000", 4, 8);
   request.setting.cluster.memory = parse_bytes("100MB");
-  fix(request.space, "schedule=1f1b,gpipe");
-  const Plan found = plan(request);
+  planner::fix(request.space, "schedule=1f1b,gpipe");
+  const planner::Plan found = planner::plan(request);
   CHECK(found.front.empty());
   REQUIRE(found.missing);
   CHECK(found.missing->flags.find("1f1b") != std::string::npos);
-  Candidate least;
+  planner::Candidate least;
   least.spec = test::spec("1f1b");
   least.shape.degrees.pipeline = 4;
   least.shape.microbatch_size = 1;
@@ -191,13 +191,13 @@ TEST_CASE("what lacks least of many layers lacks that of all of them") {
 }
 
 TEST_CASE("a cut of very many layers by hand asks for a budget") {
-  PlanRequest request = question("uniform:layers=10001", 2, 2);
-  fix(request.space, "partition=0-4999,5000-");
-  CHECK_THROWS_WITH_AS(plan(request), doctest::Contains("10001 layers"), UsageError);
-  fix(request.space, "schedule=gpipe");
-  fix(request.space, "pp=2");
+  planner::PlanRequest request = question("uniform:layers=10001", 2, 2);
+  planner::fix(request.space, "partition=0-4999,5000-");
+  CHECK_THROWS_WITH_AS(planner::plan(request), doctest::Contains("10001 layers"), UsageError);
+  planner::fix(request.space, "schedule=gpipe");
+  planner::fix(request.space, "pp=2");
   request.budget = std::chrono::milliseconds(1);
-  const Plan found = plan(request);
+  const planner::Plan found = planner::plan(request);
   REQUIRE(!found.front.empty());
   CHECK(found.front.front().flags.find("0-4999,5000-") != std::string::npos);
 }

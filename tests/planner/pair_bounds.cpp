@@ -61,8 +61,8 @@ TEST_CASE("no pair takes less than the planner's bounds") {
       CAPTURE(trial);
       CAPTURE(schedule);
       const Time step = study(asked).step_time;
-      CHECK(bound_of_family(asked).step <= step);
-      CHECK(bound_of_shape(asked).step <= step);
+      CHECK(planner::bound_of_family(asked).step <= step);
+      CHECK(planner::bound_of_shape(asked).step <= step);
     }
   }
 }

@@ -36,9 +36,9 @@ inline std::string random_trace(std::mt19937& random, int layers) {
 }
 
 /// On equal devices with links and 1 GB each.
-inline PlanRequest random_chain_request(std::mt19937& random, int layers, int devices,
-                                        int samples) {
-  PlanRequest request;
+inline planner::PlanRequest random_chain_request(std::mt19937& random, int layers, int devices,
+                                                 int samples) {
+  planner::PlanRequest request;
   request.setting.trace = random_trace(random, layers);
   request.setting.devices = {devices};
   request.setting.cluster.link = LinkSpec{Bandwidth{2'000'000'000}, Time{500'000}};

@@ -52,7 +52,7 @@ Answer ask(const std::vector<std::string>& words) {
   const Caught out(1);
   const Caught err(2);
   Answer answer;
-  answer.exit_code = run_command_line(static_cast<int>(arguments.size()), arguments.data());
+  answer.exit_code = cli::run_command_line(static_cast<int>(arguments.size()), arguments.data());
   std::fflush(stdout);
   std::fflush(stderr);
   answer.out = out.text();

@@ -25,14 +25,15 @@ using test::contains;
 
 namespace {
 
-Series series(const std::string& name, const std::vector<std::pair<double, double>>& points) {
-  Series result{name, SeriesStyle::line, {}};
+report::Series series(const std::string& name,
+                      const std::vector<std::pair<double, double>>& points) {
+  report::Series result{name, report::SeriesStyle::line, {}};
   for (const auto& point : points) result.points.push_back({point.first, point.second, false});
   return result;
 }
 
-Chart two_series() {
-  Chart chart;
+report::Chart two_series() {
+  report::Chart chart;
   chart.title = "T";
   chart.x.label = "devices";
   chart.x.whole = true;
@@ -42,15 +43,15 @@ Chart two_series() {
   return chart;
 }
 
-Region small_region() {
-  Region region;
+report::Region small_region() {
+  report::Region region;
   region.x.label = "nodes";
   region.y.label = "D/F";
   region.value_label = "speed-up";
   region.xs = {2, 3, 4};
   region.ys = {0.5, 1};
   region.values = {{1.0, 2.0, std::nullopt}, {2.0, 3.0, 4.0}};
-  region.band = RegionBand{1.5, 3, "published"};
+  region.band = report::RegionBand{1.5, 3, "published"};
   return region;
 }
 
@@ -79,7 +80,7 @@ std::vector<Text> texts_in(const std::string& document) {
       "<text class=\"([^\"]*)\" x=\"([^\"]*)\" y=\"([^\"]*)\" font-size=\"([^\"]*)\">([^<]*)<");
   std::vector<Text> found;
   for (std::sregex_iterator at(document.begin(), document.end(), pattern), end; at != end; ++at) {
-    const double width = text_width((*at)[5].str(), std::stod((*at)[4]));
+    const double width = report::text_width((*at)[5].str(), std::stod((*at)[4]));
     const std::string classes = " " + (*at)[1].str() + " ";
     const double shift = contains(classes, " n ")   ? width / 2
                          : contains(classes, " r ") ? width
@@ -105,14 +106,14 @@ std::string overlap_in(const std::string& document) {
 }
 
 // `count` curves that end close together, over 2 to 16 devices.
-Chart crowded(int count) {
-  Chart chart;
+report::Chart crowded(int count) {
+  report::Chart chart;
   chart.title = "Many";
   chart.x.label = "devices";
   chart.x.whole = true;
   chart.y.label = "speed-up";
   for (int i = 0; i < count; ++i) {
-    Series one{fmt::format("schedule:knob={}", i), SeriesStyle::line, {}};
+    report::Series one{fmt::format("schedule:knob={}", i), report::SeriesStyle::line, {}};
     for (int d = 2; d <= 16; ++d) one.points.push_back({1.0 * d, 4 + 0.01 * i * d, false});
     chart.series.push_back(one);
   }
@@ -124,7 +125,7 @@ Chart crowded(int count) {
 }  // namespace
 
 TEST_CASE("points stand in proportion to their values") {
-  const auto points = markers_in(chart_svg(two_series()));
+  const auto points = markers_in(report::chart_svg(two_series()));
   REQUIRE(points.size() == 6);
   const Point a = points.at("up: 1× at 2 devices");
   const Point b = points.at("up: 2× at 3 devices");
@@ -137,11 +138,11 @@ TEST_CASE("points stand in proportion to their values") {
 }
 
 TEST_CASE("whiskers reach as far as the axes, which hold them") {
-  Chart chart;
+  report::Chart chart;
   chart.x.label = "place";
   chart.y.label = "step";
-  ChartPoint point{1, 10.0};
-  Series series{"step", SeriesStyle::points, {point, ChartPoint{2, 11.0}}};
+  report::ChartPoint point{1, 10.0};
+  report::Series series{"step", report::SeriesStyle::points, {point, report::ChartPoint{2, 11.0}}};
   chart.series = {series};
   const auto lines = [](const std::string& svg) {
     std::size_t count = 0;
@@ -151,22 +152,22 @@ TEST_CASE("whiskers reach as far as the axes, which hold them") {
     }
     return count;
   };
-  const std::size_t before = lines(chart_svg(chart));
-  chart.series[0].points[0].y_range = ChartRange{9, 10.5};
-  CHECK(lines(chart_svg(chart)) == before + 3);
-  chart.series[0].points[0].x_range = ChartRange{0.5, 1.5};
-  CHECK(lines(chart_svg(chart)) >= before + 6);
-  chart.series[0].points[0].y_range = ChartRange{9, 40};
-  CHECK(chart_svg(chart).find(">40<") != std::string::npos);
-  chart.series[0].points[0].y_range = ChartRange{9, INFINITY};
-  CHECK_THROWS_AS(chart_svg(chart), UsageError);
+  const std::size_t before = lines(report::chart_svg(chart));
+  chart.series[0].points[0].y_range = report::ChartRange{9, 10.5};
+  CHECK(lines(report::chart_svg(chart)) == before + 3);
+  chart.series[0].points[0].x_range = report::ChartRange{0.5, 1.5};
+  CHECK(lines(report::chart_svg(chart)) >= before + 6);
+  chart.series[0].points[0].y_range = report::ChartRange{9, 40};
+  CHECK(report::chart_svg(chart).find(">40<") != std::string::npos);
+  chart.series[0].points[0].y_range = report::ChartRange{9, INFINITY};
+  CHECK_THROWS_AS(report::chart_svg(chart), UsageError);
 }
 
 TEST_CASE("a logarithmic axis makes equal ratios equal distances") {
-  Chart chart = two_series();
+  report::Chart chart = two_series();
   chart.y.log = true;
   chart.series = {series("t", {{2, 1}, {3, 10}, {4, 1000}})};
-  const auto points = markers_in(chart_svg(chart));
+  const auto points = markers_in(report::chart_svg(chart));
   const double one = points.at("t: 1× at 2 devices").y;
   const double ten = points.at("t: 10× at 3 devices").y;
   const double thousand = points.at("t: 1000× at 4 devices").y;
@@ -174,10 +175,10 @@ TEST_CASE("a logarithmic axis makes equal ratios equal distances") {
 }
 
 TEST_CASE("what is not possible is a gap in the line, and open points are hollow") {
-  Chart chart = two_series();
+  report::Chart chart = two_series();
   chart.series = {series("a", {{2, 1}, {3, 1}, {4, 2}, {5, 2}, {6, 3}})};
   const auto lines = [&] {
-    const std::string document = chart_svg(chart);
+    const std::string document = report::chart_svg(chart);
     std::smatch found;
     REQUIRE(std::regex_search(document, found, std::regex("<path class=\"ln s0\" d=\"([^\"]*)\"")));
     return found[1].str();
@@ -190,7 +191,7 @@ TEST_CASE("what is not possible is a gap in the line, and open points are hollow
   const std::string broken = lines();
   CHECK(std::count(broken.begin(), broken.end(), 'M') == 2);
   CHECK(std::count(broken.begin(), broken.end(), 'L') == 2);
-  const auto points = markers_in(chart_svg(chart));
+  const auto points = markers_in(report::chart_svg(chart));
   CHECK(points.size() == 4);
   CHECK(contains(points.at("a: 2× at 5 devices").classes, "open"));
   CHECK(!contains(points.at("a: 3× at 6 devices").classes, "open"));
@@ -201,7 +202,7 @@ TEST_CASE("no label touches another, beside the curves or above them") {
     for (const int width : {400, 640, 1000}) {
       CAPTURE(count);
       CAPTURE(width);
-      const std::string document = chart_svg(crowded(count), {Theme::light, width});
+      const std::string document = report::chart_svg(crowded(count), {report::Theme::light, width});
       CHECK(overlap_in(document) == "");
       CHECK(contains(document, fmt::format("schedule:knob={}</text>", count - 1)));
       for (const Text& text : texts_in(document)) {
@@ -215,7 +216,7 @@ TEST_CASE("no label touches another, beside the curves or above them") {
 
 TEST_CASE(
     "every labelled point has its label, none touches another, and the marked one has a ring") {
-  Chart chart = two_series();
+  report::Chart chart = two_series();
   chart.x.whole = false;
   chart.series = {series("front", {})};
   for (int i = 0; i < 15; ++i) {  // pairs of points close together
@@ -225,7 +226,7 @@ TEST_CASE(
   }
   for (const int width : {640, 1000}) {
     CAPTURE(width);
-    const std::string document = chart_svg(chart, {Theme::light, width});
+    const std::string document = report::chart_svg(chart, {report::Theme::light, width});
     CHECK(overlap_in(document) == "");
     for (int i = 0; i < 15; ++i) {
       CAPTURE(i);
@@ -237,12 +238,12 @@ TEST_CASE(
 }
 
 TEST_CASE("a series of few markers has them at labelled points, and a key may be above any chart") {
-  Chart chart = two_series();
+  report::Chart chart = two_series();
   chart.series[0].few_markers = true;
   chart.series[0].points[1].label = "p50";
-  CHECK(markers_in(chart_svg(chart)).size() == 1 + 3);
+  CHECK(markers_in(report::chart_svg(chart)).size() == 1 + 3);
   const auto left_of_name = [&] {
-    for (const Text& text : texts_in(chart_svg(chart))) {
+    for (const Text& text : texts_in(report::chart_svg(chart))) {
       if (text.words == "flat") return text.x;
     }
     return -1.0;
@@ -253,17 +254,17 @@ TEST_CASE("a series of few markers has them at labelled points, and a key may be
 }
 
 TEST_CASE("labels are spread no farther than they must be") {
-  CHECK(spread({10, 50}, 15, 0, 100) == std::vector<double>{10, 50});
-  CHECK(spread({50, 50}, 10, 0, 100) == std::vector<double>{45, 55});
-  CHECK(spread({60, 50, 52}, 10, 0, 100) == std::vector<double>{64, 44, 54});
-  CHECK(spread({99, 99, 99}, 10, 0, 100) == std::vector<double>{80, 90, 100});
-  CHECK(spread({-5, 0}, 10, 0, 100) == std::vector<double>{0, 10});
+  CHECK(report::spread({10, 50}, 15, 0, 100) == std::vector<double>{10, 50});
+  CHECK(report::spread({50, 50}, 10, 0, 100) == std::vector<double>{45, 55});
+  CHECK(report::spread({60, 50, 52}, 10, 0, 100) == std::vector<double>{64, 44, 54});
+  CHECK(report::spread({99, 99, 99}, 10, 0, 100) == std::vector<double>{80, 90, 100});
+  CHECK(report::spread({-5, 0}, 10, 0, 100) == std::vector<double>{0, 10});
 }
 
 TEST_CASE("ticks are 1-2-5 and whole where only whole numbers have a meaning") {
-  const auto labels = [](const ValueScale& scale, int intervals, bool whole) {
+  const auto labels = [](const report::ValueScale& scale, int intervals, bool whole) {
     std::string out;
-    for (const Tick& tick : ticks(scale, intervals, whole)) out += tick.label + " ";
+    for (const report::Tick& tick : report::ticks(scale, intervals, whole)) out += tick.label + " ";
     return out;
   };
   CHECK(labels({0, 1, false}, 5, false) == "0.0 0.2 0.4 0.6 0.8 1.0 ");
@@ -276,9 +277,9 @@ TEST_CASE("ticks are 1-2-5 and whole where only whole numbers have a meaning") {
 }
 
 TEST_CASE("of a crowd, the best are coloured and named, the others grey") {
-  Chart chart = crowded(25);
+  report::Chart chart = crowded(25);
   chart.series[3].points.back().y.reset();  // no value at the last x: behind all others
-  highlight_best(chart, 6);
+  report::highlight_best(chart, 6);
   std::size_t faint = 0;
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     CHECK(chart.series[i].faint == (i < 19));  // later ones are higher
@@ -292,7 +293,7 @@ TEST_CASE("of a crowd, the best are coloured and named, the others grey") {
                    "schedule:knob=18, schedule:knob=17",
                    0) == 0);
   CHECK(note.find("schedule:knob=0, schedule:knob=3.") != std::string::npos);
-  const std::string document = chart_svg(chart);
+  const std::string document = report::chart_svg(chart);
   CHECK(contains(document, ">schedule:knob=24<"));
   CHECK(!contains(document, ">schedule:knob=1<"));
   CHECK(contains(document, "<title>schedule:knob=1: "));  // its points have tooltips
@@ -301,17 +302,17 @@ TEST_CASE("of a crowd, the best are coloured and named, the others grey") {
 }
 
 TEST_CASE("a few curves more than are coloured stay as they are") {
-  Chart chart = crowded(8);
+  report::Chart chart = crowded(8);
   const std::size_t notes = chart.footnotes.size();
-  highlight_best(chart, 6);
+  report::highlight_best(chart, 6);
   CHECK(chart.footnotes.size() == notes);
-  for (const Series& series : chart.series) CHECK(!series.faint);
+  for (const report::Series& series : chart.series) CHECK(!series.faint);
 }
 
 TEST_CASE("series of one ink have one colour and one marker") {
-  Chart chart = two_series();
+  report::Chart chart = two_series();
   chart.series[1].ink = 0;
-  const auto markers = markers_in(chart_svg(chart));
+  const auto markers = markers_in(report::chart_svg(chart));
   CHECK(markers.at("up: 2× at 3 devices").classes == markers.at("flat: 1× at 3 devices").classes);
 }
 
@@ -319,16 +320,16 @@ TEST_CASE("as text, 36 series have letters of their own") {
   std::vector<std::string> seen;
   for (std::size_t i = 0; i < 36; ++i) {
     for (const bool small : {false, true}) {
-      CHECK(std::find(seen.begin(), seen.end(), letter(i, small)) == seen.end());
-      CHECK(columns_of(letter(i, small)) == 1);
-      seen.push_back(letter(i, small));
+      CHECK(std::find(seen.begin(), seen.end(), report::letter(i, small)) == seen.end());
+      CHECK(columns_of(report::letter(i, small)) == 1);
+      seen.push_back(report::letter(i, small));
     }
   }
-  CHECK(contains(chart_text(crowded(36), 80, 16), "Ω schedule:knob=35"));
+  CHECK(contains(report::chart_text(crowded(36), 80, 16), "Ω schedule:knob=35"));
 }
 
 TEST_CASE("a chart as text, to the letter") {
-  CHECK("\n" + chart_text(two_series(), 30, 7) == R"(
+  CHECK("\n" + report::chart_text(two_series(), 30, 7) == R"(
 T
 speed-up, ×
 3 ┤                      ···A
@@ -346,22 +347,22 @@ A up   B flat
 }
 
 TEST_CASE("points of several series in one place stand side by side, or share a star") {
-  Chart chart = two_series();
+  report::Chart chart = two_series();
   chart.series = {series("a", {{0, 1}, {1, 1}}), series("b", {{0, 1}, {1, 1}})};
-  CHECK(contains(chart_text(chart, 40, 5), "AB"));
-  CHECK(!contains(chart_text(chart, 40, 5), "* several"));
+  CHECK(contains(report::chart_text(chart, 40, 5), "AB"));
+  CHECK(!contains(report::chart_text(chart, 40, 5), "* several"));
   chart.series.clear();
   for (const char* const name : {"a", "b"}) {
-    Series dense{name, SeriesStyle::line, {}};
+    report::Series dense{name, report::SeriesStyle::line, {}};
     for (int i = 0; i < 40; ++i) dense.points.push_back({1.0 * i, 1.0, false});
     chart.series.push_back(dense);
   }
-  CHECK(contains(chart_text(chart, 40, 5), "****"));
-  CHECK(contains(chart_text(chart, 40, 5), "* several"));
+  CHECK(contains(report::chart_text(chart, 40, 5), "****"));
+  CHECK(contains(report::chart_text(chart, 40, 5), "* several"));
 }
 
 TEST_CASE("each of 36 series has a letter of its own") {
-  const std::string text = chart_text(crowded(36), 80, 9);
+  const std::string text = report::chart_text(crowded(36), 80, 9);
   CHECK(contains(text, "Z schedule:knob=25"));
   CHECK(contains(text, "Γ schedule:knob=26"));
   CHECK(contains(text, "Ω schedule:knob=35"));
@@ -369,7 +370,8 @@ TEST_CASE("each of 36 series has a letter of its own") {
 
 TEST_CASE("text keeps within its columns") {
   for (const int columns : {30, 47, 80}) {
-    std::string out = chart_text(crowded(36), columns, 9) + region_text(small_region(), columns, 9);
+    std::string out = report::chart_text(crowded(36), columns, 9) +
+                      report::region_text(small_region(), columns, 9);
     std::size_t at = 0;
     while (at < out.size()) {
       const std::size_t end = out.find('\n', at);
@@ -384,9 +386,9 @@ TEST_CASE("text keeps within its columns") {
 }
 
 TEST_CASE("a region as text, to the letter") {
-  Region region = small_region();
+  report::Region region = small_region();
   region.marks = {{3, 1, "here"}};
-  CHECK("\n" + region_text(region, 30, 5) == R"(
+  CHECK("\n" + report::region_text(region, 30, 5) == R"(
 speed-up; rows: D/F
   1 ┤######A#++++
 0.5 ┤....####
@@ -399,11 +401,11 @@ blank: not possible   A here
 )");
   region.band.reset();
   region.marks.clear();
-  CHECK(contains(region_text(region, 30, 5), "1 ┤333366669999\n"));
+  CHECK(contains(report::region_text(region, 30, 5), "1 ┤333366669999\n"));
 }
 
 TEST_CASE("a band's outline goes around its cells") {
-  const std::string document = region_svg(small_region());
+  const std::string document = report::region_svg(small_region());
   std::smatch found;
   REQUIRE(
       std::regex_search(document, found, std::regex("class=\"band edge\"[^>]* d=\"([^\"]*)\"")));
@@ -412,22 +414,22 @@ TEST_CASE("a band's outline goes around its cells") {
   CHECK(std::count(path.begin(), path.end(), 'H') == 3);
   CHECK(std::count(path.begin(), path.end(), 'V') == 3);
   CHECK(contains(document, "not possible"));
-  Region outside = small_region();
-  outside.band = RegionBand{10, 11, "far away"};
-  CHECK(contains(region_svg(outside), "No cell lies in far away."));
-  CHECK(!contains(region_svg(outside), "band edge"));
+  report::Region outside = small_region();
+  outside.band = report::RegionBand{10, 11, "far away"};
+  CHECK(contains(report::region_svg(outside), "No cell lies in far away."));
+  CHECK(!contains(report::region_svg(outside), "band edge"));
 }
 
 TEST_CASE("what cannot be drawn is refused with its numbers") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const auto refused = [](const Chart& chart) {
-    CHECK_THROWS_AS(chart_svg(chart), UsageError);
-    return test::complaint<UsageError>([&] { chart_text(chart, 80, 16); });
+  const auto refused = [](const report::Chart& chart) {
+    CHECK_THROWS_AS(report::chart_svg(chart), UsageError);
+    return test::complaint<UsageError>([&] { report::chart_text(chart, 80, 16); });
   };
-  Chart chart = two_series();
+  report::Chart chart = two_series();
   chart.series.clear();
   CHECK(contains(refused(chart), "nothing to draw"));
-  chart.series = {Series{"a", SeriesStyle::line, {{1, std::nullopt, false}}}};
+  chart.series = {report::Series{"a", report::SeriesStyle::line, {{1, std::nullopt, false}}}};
   CHECK(contains(refused(chart), "1 series with 1 points"));
   chart.series = {series("a", {{1, 1}, {2, nan}})};
   CHECK(contains(refused(chart), "y of point 1 of a must be a finite number, but is nan"));
@@ -435,15 +437,15 @@ TEST_CASE("what cannot be drawn is refused with its numbers") {
   chart.x.log = true;
   CHECK(contains(refused(chart), "above 0 on a logarithmic axis"));
   CHECK(contains(refused(crowded(37)), "at most 36 series"));
-  CHECK_THROWS_AS(chart_text(two_series(), 29, 16), UsageError);
-  CHECK_THROWS_AS(chart_svg(two_series(), {Theme::light, 100}), UsageError);
+  CHECK_THROWS_AS(report::chart_text(two_series(), 29, 16), UsageError);
+  CHECK_THROWS_AS(report::chart_svg(two_series(), {report::Theme::light, 100}), UsageError);
 
-  const auto refused_region = [](const Region& region) {
-    CHECK_THROWS_AS(region_svg(region), UsageError);
-    return test::complaint<UsageError>([&] { region_text(region, 80, 16); });
+  const auto refused_region = [](const report::Region& region) {
+    CHECK_THROWS_AS(report::region_svg(region), UsageError);
+    return test::complaint<UsageError>([&] { report::region_text(region, 80, 16); });
   };
   CHECK(contains(refused_region({}), "nothing to draw"));
-  Region region = small_region();
+  report::Region region = small_region();
   region.values[1].pop_back();
   CHECK(contains(refused_region(region), "row 1 has 2 for 3 x"));
   region = small_region();
@@ -453,7 +455,7 @@ TEST_CASE("what cannot be drawn is refused with its numbers") {
   region.xs = {2, 2, 3};
   CHECK(contains(refused_region(region), "must ascend, but 2 follows 2"));
   region = small_region();
-  region.band = RegionBand{3, 1, ""};
+  region.band = report::RegionBand{3, 1, ""};
   CHECK(contains(refused_region(region), "3 to 1"));
   region = small_region();
   region.marks = {{9, 1, "m"}};
@@ -461,20 +463,20 @@ TEST_CASE("what cannot be drawn is refused with its numbers") {
 }
 
 TEST_CASE("every XML parser reads a chart, whatever its names") {
-  Chart odd = crowded(8);
+  report::Chart odd = crowded(8);
   odd.title = "a <b> & 'c' \x02 \xff";
   odd.series[1].name = "<&\">";
-  Region region = small_region();
+  report::Region region = small_region();
   region.marks = {{2, 0.5, "<mark>"}};
   const std::vector<std::string> documents{
-      chart_svg(odd),
-      chart_svg(odd, {Theme::dark, 400}),
-      region_svg(region),
-      chart_svg(crowded(36)),
-      waterfall_svg(test::small_waterfall()),
-      waterfall_svg(test::small_waterfall(), {Theme::dark, 400})};
+      report::chart_svg(odd),
+      report::chart_svg(odd, {report::Theme::dark, 400}),
+      report::region_svg(region),
+      report::chart_svg(crowded(36)),
+      report::waterfall_svg(test::small_waterfall()),
+      report::waterfall_svg(test::small_waterfall(), {report::Theme::dark, 400})};
   CHECK(contains(documents[0], "&lt;&amp;&quot;&gt;</text>"));
-  CHECK(chart_svg(odd) == documents[0]);
+  CHECK(report::chart_svg(odd) == documents[0]);
   const char* checker = std::getenv("STAGELINE_WELLFORMED");
   if (!checker) {
     MESSAGE("skipped: STAGELINE_WELLFORMED does not name wellformed.py");

@@ -75,8 +75,9 @@ std::vector<json> events_of(const std::string& text, const std::string& phase) {
 }  // namespace
 
 TEST_CASE("the trace is JSON, and its times are the timeline's to the picosecond") {
-  const Drawing drawing = drawing_of(one_f_one_b(3, 5), Time{1'234'567'891}, Time{98'765'433});
-  const std::string text = chrome_trace(drawing);
+  const report::Drawing drawing =
+      drawing_of(one_f_one_b(3, 5), Time{1'234'567'891}, Time{98'765'433});
+  const std::string text = report::chrome_trace(drawing);
   CHECK(json::parse(text).at("displayTimeUnit") == "ns");
   const auto slices = slices_in(text);
   std::size_t count = 0;
@@ -99,19 +100,19 @@ TEST_CASE("the trace is JSON, and its times are the timeline's to the picosecond
 }
 
 TEST_CASE("times far from zero keep their last picosecond") {
-  Drawing drawing;
+  report::Drawing drawing;
   drawing.timeline.devices = {"gpu0"};
   drawing.timeline.lanes.resize(lane_kinds);
   const Time late{9'000'000'000'000'000'001};
   drawing.timeline.lanes[0].push_back({Op{}, late, late + Time{7}});
-  const std::string text = chrome_trace(drawing);
+  const std::string text = report::chrome_trace(drawing);
   CHECK(text.find("\"ts\":9000000000000.000001,\"dur\":0.000007") != std::string::npos);
 }
 
 TEST_CASE("events say stage, number and kind, and processes have the devices' names") {
-  Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond, millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond, millisecond);
   drawing.timeline.devices[1] = "a \"quoted\" name";
-  const std::string text = chrome_trace(drawing);
+  const std::string text = report::chrome_trace(drawing);
   bool forward = false, update = false;
   for (const json& event : events_of(text, "X")) {
     if (event.at("name") == "1F1") {
@@ -145,8 +146,8 @@ TEST_CASE("events say stage, number and kind, and processes have the devices' na
 }
 
 TEST_CASE("every message is one arrow from the send to the receive of the same micro-batch") {
-  const Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
-  const std::string text = chrome_trace(drawing);
+  const report::Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
+  const std::string text = report::chrome_trace(drawing);
   std::map<int, json> starts, finishes;
   for (const json& event : events_of(text, "s"))
     CHECK(starts.emplace(event.at("id"), event).second);
@@ -184,7 +185,7 @@ TEST_CASE("every message is one arrow from the send to the receive of the same m
 }
 
 TEST_CASE("slices of one tid do not overlap, not even receives") {
-  Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
+  report::Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
   // A device that receives three messages at once.
   auto& receives = nth(drawing.timeline.lanes, LaneKind::receive);
   receives.clear();
@@ -194,7 +195,7 @@ TEST_CASE("slices of one tid do not overlap, not even receives") {
     op.microbatch = m;
     receives.push_back({op, Time{m * 10}, Time{m * 10 + 25}});
   }
-  const auto slices = slices_in(chrome_trace(drawing));
+  const auto slices = slices_in(report::chrome_trace(drawing));
   std::size_t received = 0;
   for (const auto& [where, lane] : slices) {
     for (std::size_t i = 1; i < lane.size(); ++i) CHECK(lane[i].start >= lane[i - 1].end);
@@ -207,7 +208,7 @@ TEST_CASE("slices of one tid do not overlap, not even receives") {
 }
 
 TEST_CASE("slices of one tid do not overlap, not even sends of one batch") {
-  Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
+  report::Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
   auto& sends = nth(drawing.timeline.lanes, LaneKind::send);
   sends.clear();
   for (std::uint32_t m = 0; m < 3; ++m) {
@@ -216,7 +217,7 @@ TEST_CASE("slices of one tid do not overlap, not even sends of one batch") {
     op.microbatch = m;
     sends.push_back({op, Time{5}, Time{25 + m * 10}});
   }
-  const std::string trace = chrome_trace(drawing);
+  const std::string trace = report::chrome_trace(drawing);
   std::size_t sent = 0;
   for (const auto& [where, lane] : slices_in(trace)) {
     for (std::size_t i = 1; i < lane.size(); ++i) CHECK(lane[i].start >= lane[i - 1].end);
@@ -228,9 +229,9 @@ TEST_CASE("slices of one tid do not overlap, not even sends of one batch") {
 }
 
 TEST_CASE("memory counters follow the curve to its last point, in bytes") {
-  const Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
+  const report::Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
   std::map<int, std::vector<json>> counters;
-  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+  for (const json& event : events_of(report::chrome_trace(drawing), "C")) {
     if (event.at("name") == "memory") counters[event.at("pid")].push_back(event);
   }
   REQUIRE(counters.size() == 3);
@@ -255,13 +256,13 @@ TEST_CASE("memory counters follow the curve to its last point, in bytes") {
 }
 
 TEST_CASE("the reserve and communication buffers are in the stack where there are any") {
-  Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
   drawing.memory.device[0].reserve = Bytes{50};
   for (MemoryPoint& point : drawing.memory.device[0].curve) {
     nth(point.use, MemoryKind::communication) = Bytes{3};
   }
   int found = 0;
-  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+  for (const json& event : events_of(report::chrome_trace(drawing), "C")) {
     if (event.at("name") != "memory") continue;
     const bool first = event.at("pid") == 0;
     CHECK(event.at("args").contains("reserve") == first);
@@ -275,13 +276,13 @@ TEST_CASE("the reserve and communication buffers are in the stack where there ar
 }
 
 TEST_CASE("the stash has a counter of its parts, a point where these change") {
-  const Drawing drawing = drawing_of(
+  const report::Drawing drawing = drawing_of(
       "stageline-program 1\nschedule: x\nmicrobatches: 2\nsteps: 1\nweights: flush\n"
       "stage 0: gpu0\nstage 1: gpu1\n"
       "gpu0: 0F0 0R0 0B0 0F1 0B1\ngpu1: 1F0 1I0 1W0 1F1 1B1\n",
       millisecond);
   std::map<int, std::size_t> next;  // by device: the point of its curve that comes
-  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+  for (const json& event : events_of(report::chrome_trace(drawing), "C")) {
     if (event.at("name") != "stash") continue;
     const int device = event.at("pid");
     const auto& curve = nth(drawing.memory.device, device).curve;
@@ -300,9 +301,9 @@ TEST_CASE("the stash has a counter of its parts, a point where these change") {
 }
 
 TEST_CASE("weight versions are counted from one and end at one") {
-  const Drawing drawing = drawing_of(one_f_one_b(3, 8, "stash"), millisecond);
+  const report::Drawing drawing = drawing_of(one_f_one_b(3, 8, "stash"), millisecond);
   int highest = 0, last = 0;
-  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+  for (const json& event : events_of(report::chrome_trace(drawing), "C")) {
     if (event.at("name") != "weight versions of stage 0") continue;
     last = event.at("args").at("versions");
     highest = std::max(highest, last);
@@ -313,7 +314,7 @@ TEST_CASE("weight versions are counted from one and end at one") {
 }
 
 TEST_CASE("a stage that holds old versions has a counter on each of its replicas, a point a time") {
-  const Drawing drawing = drawing_of(
+  const report::Drawing drawing = drawing_of(
       "stageline-program 1\nschedule: x\nmicrobatches: 6\nsteps: 1\nweights: stash\n"
       "stage 0: gpu0+gpu1\nstage 1: gpu2\n"
       "gpu0: 0F0 0F2 0B0 0F4 0B2 0B4\ngpu1: 0F1 0B1 0F3 0B3 0F5 0B5\n"
@@ -321,17 +322,17 @@ TEST_CASE("a stage that holds old versions has a counter on each of its replicas
       millisecond);
   std::map<int, std::vector<int>> held;  // by device
   std::set<std::pair<int, double>> moments;
-  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+  for (const json& event : events_of(report::chrome_trace(drawing), "C")) {
     if (event.at("name") == "weight versions of stage 1") FAIL("stage 1 holds one version");
     if (event.at("name") != "weight versions of stage 0") continue;
     held[event.at("pid")].push_back(event.at("args").at("versions"));
     CHECK(moments.emplace(event.at("pid").get<int>(), event.at("ts").get<double>()).second);
   }
   CHECK(held.size() == 2);
-  for (const HeldCurve& curve : versions_held(drawing.program, drawing.versions)) {
+  for (const report::HeldCurve& curve : report::versions_held(drawing.program, drawing.versions)) {
     if (curve.stage != 0) continue;
     std::vector<int> expected;
-    for (const HeldPoint& point : curve.points) expected.push_back(point.versions);
+    for (const report::HeldPoint& point : curve.points) expected.push_back(point.versions);
     CHECK((held[curve.device] == expected));
   }
   CHECK(*std::max_element(held[0].begin(), held[0].end()) == 2);
@@ -339,7 +340,7 @@ TEST_CASE("a stage that holds old versions has a counter on each of its replicas
 }
 
 TEST_CASE("the ops of an overlapped pair are on two tids, the first one marked") {
-  Drawing drawing;
+  report::Drawing drawing;
   drawing.timeline.devices = {"gpu0"};
   drawing.timeline.lanes.resize(lane_kinds);
   Op first, second;
@@ -348,7 +349,7 @@ TEST_CASE("the ops of an overlapped pair are on two tids, the first one marked")
   const Op third = op_of(OpKind::forward, 0, 1);
   drawing.timeline.lanes[0] = {
       {first, Time{0}, Time{10}}, {second, Time{0}, Time{10}}, {third, Time{10}, Time{20}}};
-  const std::string text = chrome_trace(drawing);
+  const std::string text = report::chrome_trace(drawing);
   const auto events = events_of(text, "X");
   REQUIRE(events.size() == 3);
   CHECK(events[0].at("args").at("overlapped") == true);
@@ -362,8 +363,8 @@ TEST_CASE("the ops of an overlapped pair are on two tids, the first one marked")
 }
 
 TEST_CASE("idle intervals have slices of their own, with their cause") {
-  const Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond, millisecond / 4);
-  const std::string text = chrome_trace(drawing);
+  const report::Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond, millisecond / 4);
+  const std::string text = report::chrome_trace(drawing);
   std::size_t found = 0;
   for (const json& event : events_of(text, "X")) {
     if (event.at("cat") != "idle") continue;
@@ -383,11 +384,11 @@ TEST_CASE("idle intervals have slices of their own, with their cause") {
 }
 
 TEST_CASE("total memory and its limit have counters of their own") {
-  Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
   drawing.memory_limit = {Bytes{7}, std::nullopt};
   std::map<int, std::int64_t> highest;
   std::vector<json> limits;
-  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+  for (const json& event : events_of(report::chrome_trace(drawing), "C")) {
     const std::string kind = event.at("name");
     if (kind == "total memory") {
       std::int64_t& most = highest[event.at("pid")];
@@ -406,7 +407,7 @@ TEST_CASE("total memory and its limit have counters of their own") {
 }
 
 TEST_CASE("an empty timeline gives an empty but valid trace") {
-  const json trace = json::parse(chrome_trace(Drawing{}));
+  const json trace = json::parse(report::chrome_trace(report::Drawing{}));
   CHECK(trace.at("traceEvents").empty());
 }
 

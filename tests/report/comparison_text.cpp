@@ -56,8 +56,8 @@ bool has(const std::vector<std::string>& titles, const std::string& title) {
   return std::find(titles.begin(), titles.end(), title) != titles.end();
 }
 
-std::string shown(const Compared& all, const ComparisonView& view) {
-  return comparison_table(all.rows, all.order, view);
+std::string shown(const Compared& all, const report::ComparisonView& view) {
+  return report::comparison_table(all.rows, all.order, view);
 }
 
 // Those that a model without tokens has no values for.
@@ -79,7 +79,7 @@ const std::string many = "1f1b,gpipe,gpipe:recompute=always,naive,interleaved_1f
 
 TEST_CASE("without a width every column is shown") {
   const std::string text = shown(compared(many, {4}), {});
-  for (const std::string& name : comparison_columns()) {
+  for (const std::string& name : report::comparison_columns()) {
     CAPTURE(name);
     CHECK(has(titles_of(text), name) == (name != "devices" && name != "cut" &&
                                          !is_of_language_models(name) && !is_asked_for(name)));
@@ -90,7 +90,7 @@ TEST_CASE("without a width every column is shown") {
 
 TEST_CASE("at any width lines fit, and columns are left out in the documented order") {
   const Compared all = compared(many, {4});
-  std::vector<std::string> order = comparison_columns_left_out();
+  std::vector<std::string> order = report::comparison_columns_left_out();
   CHECK(order.front() == "on");
   CHECK(order.back() == "MFU");
   order.erase(std::remove_if(order.begin(), order.end(), is_of_language_models), order.end());
@@ -116,11 +116,11 @@ TEST_CASE("at any width lines fit, and columns are left out in the documented or
 
 TEST_CASE("columns that were asked for are shown at any width") {
   const Compared all = compared(many, {2, 4});
-  ComparisonView view{0, 0, true, parse_comparison_columns("all")};
+  report::ComparisonView view{0, 0, true, report::parse_comparison_columns("all")};
   for (const int width : {40, 60, 80, 120, 0}) {
     view.width = width;
     const std::string text = shown(all, view);
-    for (const std::string& name : comparison_columns()) {
+    for (const std::string& name : report::comparison_columns()) {
       CHECK(has(titles_of(text), "cut") == view.cuts);
       if (name != "cut") CHECK(contains(text, name));
     }
@@ -130,7 +130,7 @@ TEST_CASE("columns that were asked for are shown at any width") {
   view.width = 0;
   view.cuts = true;
   CHECK(has(titles_of(shown(all, view)), "cut"));
-  view = {0, 0, false, parse_comparison_columns("FITS,exposed-comm")};
+  view = {0, 0, false, report::parse_comparison_columns("FITS,exposed-comm")};
   CHECK(lines_of(shown(all, view)).at(0) == "schedule                fits     exposed comm");
 }
 
@@ -150,12 +150,12 @@ TEST_CASE("the best rows come first, and the rest is counted") {
 
 TEST_CASE("a list of columns is checked") {
   using Titles = std::vector<std::string>;
-  CHECK(parse_comparison_columns("step, Peak-Memory,speed_up") ==
+  CHECK(report::parse_comparison_columns("step, Peak-Memory,speed_up") ==
         Titles{"schedule", "step", "peak memory", "speed-up"});
-  CHECK(parse_comparison_columns("fits,schedule,fits") == Titles{"schedule", "fits"});
-  CHECK(parse_comparison_columns("all").size() + 2 == comparison_columns().size());
+  CHECK(report::parse_comparison_columns("fits,schedule,fits") == Titles{"schedule", "fits"});
+  CHECK(report::parse_comparison_columns("all").size() + 2 == report::comparison_columns().size());
   const auto error = [](const std::string& list) {
-    return test::complaint<UsageError>([&] { (void)parse_comparison_columns(list); });
+    return test::complaint<UsageError>([&] { (void)report::parse_comparison_columns(list); });
   };
   CHECK(contains(error("step,bubbel"),
                  "--columns: there is no column \"bubbel\" (did you mean \"bubble\"?); they are "
@@ -172,7 +172,7 @@ TEST_CASE(
   scenarios.perturbation.jitter = parse_jitter("5%", "--jitter");
   scenarios.scenarios = 64;
   const std::vector<Uncertainty> uncertain = uncertainty_of(all.rows, scenarios);
-  ComparisonView view;
+  report::ComparisonView view;
   view.uncertain = &uncertain;
   CHECK(has(titles_of(shown(all, view)), "p95"));
   CHECK(has(titles_of(shown(all, view)), "best"));

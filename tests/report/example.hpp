@@ -14,8 +14,8 @@ namespace stageline::examples {
 
 /// Everything drawn of a program on equal stages: F and I and W of `unit` each, messages of
 /// `transfer`.
-inline Drawing drawing_of(const std::string& text, Time unit, Time transfer = Time{}) {
-  Drawing drawing;
+inline report::Drawing drawing_of(const std::string& text, Time unit, Time transfer = Time{}) {
+  report::Drawing drawing;
   Program program = parse_program(text);
   const Costs costs = uniform_costs(program.stages(), static_cast<int>(program.devices.size()),
                                     unit, unit, unit, transfer);

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 // The rows of one scenario in each output.
 struct Outputs {
   Json json;
-  Sheet sheet;
+  report::Sheet sheet;
   std::vector<SweepColumn> sweep;
 };
 
@@ -32,21 +32,23 @@ Outputs outputs_of(const SweepSpec& spec, std::int64_t number, const TrainingBud
   const std::vector<Row> rows = compare(request, setting, question.request.setting.schedules, 1, {},
                                         Keep::facts, nullptr, budget);
   REQUIRE(rows.front().outcome);
-  ComparisonView view;
+  report::ComparisonView view;
   view.by = {RankBy::Measure::energy, std::nullopt};
   const SweepRow row = run_scenarios(spec, number, 1).front();
-  return {Json::parse(rows_json(setting, rows)).front(), comparison_sheet(rows, {0}, view),
+  return {Json::parse(report::rows_json(setting, rows)).front(),
+          report::comparison_sheet(rows, {0}, view),
           read_table(spec, csv_header(spec) + csv_line(spec, row), "the row")};
 }
 
 // Null where the row has none: a time as its picoseconds.
-Json json_value(const FigureRow& figure, const Json& row) {
-  const std::string key = std::string(figure.key) + (figure.kind == FigureKind::time ? "_ps" : "");
+Json json_value(const report::FigureRow& figure, const Json& row) {
+  const std::string key =
+      std::string(figure.key) + (figure.kind == report::FigureKind::time ? "_ps" : "");
   return row.contains(key) ? row.at(key) : Json();
 }
 
-const SheetCell* cell_in(const Outputs& outputs, const FigureRow& figure) {
-  const std::vector<SheetColumn>& columns = outputs.sheet.columns;
+const report::SheetCell* cell_in(const Outputs& outputs, const report::FigureRow& figure) {
+  const std::vector<report::SheetColumn>& columns = outputs.sheet.columns;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].title != figure.column.title) continue;
     CHECK(columns[i].definition == figure.definition);
@@ -56,7 +58,7 @@ const SheetCell* cell_in(const Outputs& outputs, const FigureRow& figure) {
 }
 
 // Null where it is empty.
-Json sweep_value(const Outputs& outputs, const FigureRow& figure) {
+Json sweep_value(const Outputs& outputs, const report::FigureRow& figure) {
   for (const SweepColumn& column : outputs.sweep) {
     if (column.name != figure.sweep) continue;
     if (column.there.front() == 0) return nullptr;
@@ -68,7 +70,7 @@ Json sweep_value(const Outputs& outputs, const FigureRow& figure) {
   return nullptr;
 }
 
-void check_cell(const FigureRow& figure, const SheetCell& cell, const Json& json) {
+void check_cell(const report::FigureRow& figure, const report::SheetCell& cell, const Json& json) {
   CAPTURE(cell.text);
   if (json.is_string()) {
     const std::string text = figure.key == std::string("fits") && json == "no" ? "NO" : json;
@@ -77,7 +79,7 @@ void check_cell(const FigureRow& figure, const SheetCell& cell, const Json& json
   }
   REQUIRE(cell.figure.value);
   CHECK(*cell.figure.value == json.get<double>());
-  if (figure.kind == FigureKind::share) {
+  if (figure.kind == report::FigureKind::share) {
     CHECK(std::abs(std::stod(cell.text) - 100 * json.get<double>()) <= 0.0501);
   }
 }
@@ -85,13 +87,13 @@ void check_cell(const FigureRow& figure, const SheetCell& cell, const Json& json
 // How many pairs of outputs were compared.
 int check_outputs(const Outputs& outputs) {
   int compared = 0;
-  for (const FigureRow& figure : all_figures()) {
+  for (const report::FigureRow& figure : report::all_figures()) {
     const bool keyed = *figure.key != '\0';
     const bool swept = *figure.sweep != '\0';
     CAPTURE(figure.key);
     CAPTURE(figure.column.title);
     const Json json = keyed ? json_value(figure, outputs.json) : Json();
-    const SheetCell* const cell = cell_in(outputs, figure);
+    const report::SheetCell* const cell = cell_in(outputs, figure);
     if (keyed && cell != nullptr && !json.is_null()) {
       check_cell(figure, *cell, json);
       ++compared;
@@ -115,15 +117,15 @@ void check_figures_of_lists(const Outputs& outputs) {
   const Json& devices = outputs.json.at("per_device");
   const Json& stages = outputs.json.at("per_stage");
   const auto column = [&](const std::string& title) {
-    for (const FigureRow* const one : figures_of_columns()) {
+    for (const report::FigureRow* const one : report::figures_of_columns()) {
       if (one->column.title == title) return *cell_in(outputs, *one);
     }
     FAIL("there is no column ", title);
-    return SheetCell{};
+    return report::SheetCell{};
   };
   const double peak = most_of(devices, Json::json_pointer("/peak_bytes"));
   CHECK(*column("peak memory").figure.value == peak);
-  for (const FigureRow& figure : all_figures()) {
+  for (const report::FigureRow& figure : report::all_figures()) {
     if (figure.sweep == std::string("peak_bytes")) CHECK(sweep_value(outputs, figure) == peak);
   }
   const auto on = std::find_if(devices.begin(), devices.end(),
@@ -180,20 +182,20 @@ TEST_CASE("figures: a name stands for one figure in each output") {
   std::set<std::string> titles;
   std::set<std::string> properties;
   std::set<int> places;
-  for (const FigureRow& figure : all_figures()) {
+  for (const report::FigureRow& figure : report::all_figures()) {
     CAPTURE(figure.definition);
     CHECK(*figure.definition != '\0');
     const bool has_value = figure.value != nullptr;
     CHECK(has_value);
     CHECK((*figure.sweep != '\0') == (figure.of_verdict != nullptr));
-    CHECK((figure.kind == FigureKind::number || *figure.unit == '\0'));
+    CHECK((figure.kind == report::FigureKind::number || *figure.unit == '\0'));
     CHECK((*figure.key == '\0' || keys.insert(figure.key).second));
     CHECK((*figure.property == '\0' || properties.insert(figure.property).second));
     if (*figure.column.title == '\0') continue;
     CHECK(titles.insert(figure.column.title).second);
     CHECK(places.insert(figure.column.place).second);
   }
-  CHECK(&figure_of_property("speedup") != &figure_of_property("bubble"));
+  CHECK(&report::figure_of_property("speedup") != &report::figure_of_property("bubble"));
 }
 
 }  // namespace stageline::figure_table_tests

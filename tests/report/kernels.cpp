@@ -26,7 +26,7 @@ TraceRequest request_of(int tensor, bool experts = false) {
 }
 
 nlohmann::json json_of(const TraceRequest& request) {
-  return nlohmann::json::parse(kernels_json(open_trace(request), open_kernels(request)));
+  return nlohmann::json::parse(report::kernels_json(open_trace(request), open_kernels(request)));
 }
 
 double flops_of(const nlohmann::json& layer) {
@@ -76,7 +76,7 @@ TEST_CASE(
     "the table has a row a kernel, and one for what launches add, also where that is nothing") {
   const TraceRequest request = request_of(2);
   const std::string text =
-      kernels_report(open_trace(request), open_kernels(request), 0, /*quiet=*/true);
+      report::kernels_report(open_trace(request), open_kernels(request), 0, /*quiet=*/true);
   CHECK(text.find("8192 x") == std::string::npos);
   CHECK(text.find("4096 x 4096 x 3072") != std::string::npos);
   CHECK(text.find("block.0 (of 2 alike)") != std::string::npos);

@@ -28,8 +28,8 @@ Setting setting() {
   return read_setting(request);
 }
 
-PlanPoint point(const std::string& schedule, int devices, Time step, std::int64_t peak) {
-  PlanPoint one;
+planner::PlanPoint point(const std::string& schedule, int devices, Time step, std::int64_t peak) {
+  planner::PlanPoint one;
   one.candidate.spec = parse_schedules(schedule).front();
   one.candidate.shape.degrees.pipeline = devices;
   one.candidate.shape.microbatches = 16;
@@ -43,8 +43,8 @@ PlanPoint point(const std::string& schedule, int devices, Time step, std::int64_
 }
 
 // 3 points on 8 devices and one on 4; the second is recommended.
-Plan small_plan() {
-  Plan plan;
+planner::Plan small_plan() {
+  planner::Plan plan;
   plan.front = {point("zb_h2", 8, milliseconds(100), 60 * gigabyte),
                 point("zb_h1", 8, milliseconds(101), 40 * gigabyte),
                 point("1f1b", 8, milliseconds(120), 30 * gigabyte),
@@ -57,8 +57,8 @@ Plan small_plan() {
   return plan;
 }
 
-PlanRequest request_of_plan() {
-  PlanRequest request;
+planner::PlanRequest request_of_plan() {
+  planner::PlanRequest request;
   request.samples = 16;
   return request;
 }
@@ -70,12 +70,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-nlohmann::json parsed(const Plan& plan, const PlanRequest& request = request_of_plan()) {
-  return nlohmann::json::parse(plan_json(setting(), request, plan, {}, {"a note"}));
+nlohmann::json parsed(const planner::Plan& plan,
+                      const planner::PlanRequest& request = request_of_plan()) {
+  return nlohmann::json::parse(report::plan_json(setting(), request, plan, {}, {"a note"}));
 }
 
 TEST_CASE("the table numbers the front and marks the recommended row") {
-  const std::vector<std::string> lines = lines_of(plan_table(setting().model, small_plan(), {}));
+  const std::vector<std::string> lines =
+      lines_of(report::plan_table(setting().model, small_plan(), {}));
   REQUIRE(lines.size() == 2 + 4);
   CHECK(lines[2].starts_with("  1  zb_h2"));
   CHECK(lines[3].starts_with("→ 2  zb_h1"));
@@ -86,17 +88,17 @@ TEST_CASE("the table numbers the front and marks the recommended row") {
 }
 
 TEST_CASE("where the memory differs from point to point each has its own") {
-  Plan plan = small_plan();
+  planner::Plan plan = small_plan();
   plan.front[0].verdict.need->limit = Bytes{40 * gigabyte};
-  const std::vector<std::string> lines = lines_of(plan_table(setting().model, plan, {}));
+  const std::vector<std::string> lines = lines_of(report::plan_table(setting().model, plan, {}));
   CHECK(contains(lines[0], "peak memory"));
   CHECK(contains(lines[3], "40.00 GB of 80.00 GB"));
 }
 
 TEST_CASE("in 80 columns a language model keeps ZeRO, tokens and MFU") {
-  Plan plan = small_plan();
+  planner::Plan plan = small_plan();
   plan.front.pop_back();  // all on 8 devices
-  for (PlanPoint& one : plan.front) {
+  for (planner::PlanPoint& one : plan.front) {
     one.candidate.shape.degrees.zero = Zero::weights;
     one.candidate.shape.degrees.context = 2;
     one.candidate.shape.cp_comm_type = "p2p";
@@ -106,9 +108,9 @@ TEST_CASE("in 80 columns a language model keeps ZeRO, tokens and MFU") {
     one.rates.mfu = 0.45;
     one.dollars_step = 0.25;
   }
-  PlanView view;
+  report::PlanView view;
   view.width = 80;
-  const std::string text = plan_table(setting().model, plan, view);
+  const std::string text = report::plan_table(setting().model, plan, view);
   const std::vector<std::string> lines = lines_of(text);
   CHECK(contains(lines[0], "tokens/"));
   CHECK(contains(lines[1], "s/GPU"));
@@ -121,8 +123,8 @@ TEST_CASE("in 80 columns a language model keeps ZeRO, tokens and MFU") {
 }
 
 TEST_CASE("a column that says nothing is left out") {
-  Plan plan = small_plan();
-  const auto title = [&] { return lines_of(plan_table(setting().model, plan, {})).at(0); };
+  planner::Plan plan = small_plan();
+  const auto title = [&] { return lines_of(report::plan_table(setting().model, plan, {})).at(0); };
   CHECK(contains(title(), "devices"));
   for (const char* const absent : {"recompute", "offload", "ZeRO", "sequence", "MFU", "cost"}) {
     CAPTURE(absent);
@@ -144,24 +146,24 @@ TEST_CASE("a column that says nothing is left out") {
 }
 
 TEST_CASE("a step under half the network is a column where it is longer") {
-  Plan plan = small_plan();
-  const auto title = [&] { return lines_of(plan_table(setting().model, plan, {})).at(0); };
-  for (PlanPoint& point : plan.front) point.half_network = point.verdict.step;
+  planner::Plan plan = small_plan();
+  const auto title = [&] { return lines_of(report::plan_table(setting().model, plan, {})).at(0); };
+  for (planner::PlanPoint& point : plan.front) point.half_network = point.verdict.step;
   CHECK_FALSE(contains(title(), "half network"));
   plan.front[0].half_network = milliseconds(131);
   CHECK(contains(title(), "half network"));
-  CHECK(contains(plan_table(setting().model, plan, {}), "+31.0 %"));
+  CHECK(contains(report::plan_table(setting().model, plan, {}), "+31.0 %"));
   CHECK(parsed(plan)["front"][0]["half_network_step_ps"] == 131'000'000'000);
   plan.front[0].half_network.reset();
   CHECK_FALSE(parsed(plan)["front"][0].contains("half_network_step"));
 }
 
 TEST_CASE("the recommended row is shown whatever the number of rows") {
-  Plan plan = small_plan();
+  planner::Plan plan = small_plan();
   plan.recommended = 3;
-  PlanView view;
+  report::PlanView view;
   view.top = 1;
-  const std::string text = plan_table(setting().model, plan, view);
+  const std::string text = report::plan_table(setting().model, plan, view);
   CHECK(contains(text, "→ 4  1f1b"));
   CHECK(contains(text, "… 2 more: --top 4"));
   CHECK(lines_of(text).size() == 2 + 2 + 1);
@@ -170,66 +172,68 @@ TEST_CASE("the recommended row is shown whatever the number of rows") {
 TEST_CASE("no line of the table is wider than asked") {
   for (const int width : {40, 60, 80, 100}) {
     CAPTURE(width);
-    PlanView view;
+    report::PlanView view;
     view.width = width;
-    for (const std::string& line : lines_of(plan_table(setting().model, small_plan(), view))) {
+    for (const std::string& line :
+         lines_of(report::plan_table(setting().model, small_plan(), view))) {
       CHECK(columns_of(line) <= width);
     }
   }
 }
 
 TEST_CASE("a command is one line, however narrow the terminal") {
-  PlanView view;
+  report::PlanView view;
   view.width = 40;
   view.command = "stageline simulate resnet50-cpu --link 2.5GB/s,50us --memory 8GB";
-  const std::string text = plan_answer(small_plan(), view);
+  const std::string text = report::plan_answer(small_plan(), view);
   CHECK(contains(text, "\n  " + view.command + " --schedule zb_h1 --devices 8\n"));
   CHECK_FALSE(contains(text, "zb_h2"));
   view.flags = true;
-  const std::string all = plan_answer(small_plan(), view);
+  const std::string all = report::plan_answer(small_plan(), view);
   CHECK(contains(all, "\n1: " + view.command + " --schedule zb_h2 --devices 8\n"));
   CHECK(contains(all, "\n4: " + view.command + " --schedule 1f1b --devices 4\n"));
 }
 
 TEST_CASE("what was searched is optimal only where nothing was left") {
-  Plan plan = small_plan();
+  planner::Plan plan = small_plan();
   plan.counts.refused = 3;
-  CHECK(contains(plan_search(plan),
+  CHECK(contains(report::plan_search(plan),
                  "best found: 12 483 candidates, 578 simulated, 11 902 pruned by "
                  "bound, 3 that cannot run; nothing in it is faster than "
                  "95.00 ms, 5.0 % below the fastest"));
   plan.exhausted = true;
-  CHECK(plan_search(plan).starts_with("optimal over what was searched: 12 483 candidates"));
+  CHECK(report::plan_search(plan).starts_with("optimal over what was searched: 12 483 candidates"));
   plan.exhausted = false;
   plan.partial = true;
   plan.counts.left = 1000;
-  CHECK(plan_search(plan).starts_with("best so far: 13 483 candidates"));
-  CHECK(contains(plan_search(plan), "1 000 not looked at"));
+  CHECK(report::plan_search(plan).starts_with("best so far: 13 483 candidates"));
+  CHECK(contains(report::plan_search(plan), "1 000 not looked at"));
   plan.partial = false;
   plan.behind = true;
-  CHECK(plan_search(plan).starts_with("best found: 13 483 candidates"));
-  CHECK(contains(plan_search(plan), "1 000 estimated to be far behind"));
+  CHECK(report::plan_search(plan).starts_with("best found: 13 483 candidates"));
+  CHECK(contains(report::plan_search(plan), "1 000 estimated to be far behind"));
   plan.bound = plan.front[0].verdict.step;
-  CHECK(contains(plan_search(plan), "faster than 100.0 ms, which the fastest reaches"));
+  CHECK(contains(report::plan_search(plan), "faster than 100.0 ms, which the fastest reaches"));
 }
 
 TEST_CASE("where nothing fits, what is missing least is the answer") {
-  Plan plan;
+  planner::Plan plan;
   plan.missing = {{Bytes{83'200'000'000}, Bytes{80'000'000'000}, "gpu7"},
                   "--schedule 1f1b --devices 8"};
-  CHECK(plan_table(setting().model, plan, {}).empty());
-  CHECK(contains(plan_answer(plan, {}),
+  CHECK(report::plan_table(setting().model, plan, {}).empty());
+  CHECK(contains(report::plan_answer(plan, {}),
                  "nothing fits: 3.200 GB are missing on gpu7; the least, with"));
-  CHECK(contains(plan_answer(plan, {}), "stageline simulate --schedule 1f1b --devices 8"));
+  CHECK(contains(report::plan_answer(plan, {}), "stageline simulate --schedule 1f1b --devices 8"));
   plan.partial = true;  // what was not looked at may fit
-  CHECK(contains(plan_answer(plan, {}), "nothing that fits was found yet: 3.200 GB"));
+  CHECK(contains(report::plan_answer(plan, {}), "nothing that fits was found yet: 3.200 GB"));
   const nlohmann::json json = parsed(plan);
   CHECK(json["missing"]["bytes"] == 3'200'000'000);
   CHECK(json["front"].empty());
   CHECK(json["recommended"].is_null());
   CHECK(json["gap"].is_null());
   plan.missing->need.grows = true;
-  CHECK(contains(plan_answer(plan, {}), "yet: memory grows as long as it runs; the least, with"));
+  CHECK(contains(report::plan_answer(plan, {}),
+                 "yet: memory grows as long as it runs; the least, with"));
   CHECK(parsed(plan)["missing"]["bytes"].is_null());
 }
 
@@ -250,13 +254,13 @@ TEST_CASE("JSON has all of the front, exactly") {
 }
 
 TEST_CASE("what was dropped is listed with its bound or its reason") {
-  Plan plan = small_plan();
+  planner::Plan plan = small_plan();
   plan.dropped = {{"--schedule gpipe --tp 8", "m·load: 130.0 ms", milliseconds(130), 40},
                   {"--schedule chimera", "chimera wants an even number of devices", {}, 3}};
-  const std::string text = plan_dropped(plan, 0);
+  const std::string text = report::plan_dropped(plan, 0);
   CHECK(contains(text, "130.0 ms          40  --schedule gpipe --tp 8"));
   CHECK(contains(text, "chimera wants an even number of devices"));
-  PlanRequest request = request_of_plan();
+  planner::PlanRequest request = request_of_plan();
   request.keep_dropped = true;
   const nlohmann::json json = parsed(plan, request);
   REQUIRE(json["pruned"].size() == 1);
@@ -266,23 +270,23 @@ TEST_CASE("what was dropped is listed with its bound or its reason") {
 }
 
 TEST_CASE("a point with a range has it as a whisker, and says so") {
-  Plan plan = small_plan();
+  planner::Plan plan = small_plan();
   Interval range;
   range.low = 0.9;
   range.high = 1.25;
   plan.front[0].verdict.intervals.step = range;
-  const Chart chart = plan_chart(setting(), request_of_plan(), plan);
-  const ChartPoint& first = chart.series[1].points[0];
+  const report::Chart chart = report::plan_chart(setting(), request_of_plan(), plan);
+  const report::ChartPoint& first = chart.series[1].points[0];
   REQUIRE(first.x_range);
   CHECK(first.x_range->low == doctest::Approx(0.9 * first.x));
   CHECK(first.x_range->high == doctest::Approx(1.25 * first.x));
   CHECK_FALSE(chart.series[1].points[1].x_range);
-  CHECK(std::count(chart.footnotes.begin(), chart.footnotes.end(), whisker_words) == 1);
+  CHECK(std::count(chart.footnotes.begin(), chart.footnotes.end(), report::whisker_words) == 1);
 }
 
 TEST_CASE("JSON marks the points that tie, and the schedules that were held against runs") {
   CHECK_FALSE(parsed(small_plan())["front"][0].contains("tie"));
-  Plan plan = small_plan();
+  planner::Plan plan = small_plan();
   plan.tied = {0, 1};
   const auto json = parsed(plan);
   CHECK(json["front"][1]["tie"] == true);
@@ -292,7 +296,7 @@ TEST_CASE("JSON marks the points that tie, and the schedules that were held agai
 }
 
 TEST_CASE("the chart has a stair for each number of devices") {
-  const Chart chart = plan_chart(setting(), request_of_plan(), small_plan());
+  const report::Chart chart = report::plan_chart(setting(), request_of_plan(), small_plan());
   REQUIRE(chart.series.size() == 2);
   CHECK(chart.series[0].name == "4 devices");
   CHECK(chart.series[1].name == "8 devices");
@@ -303,25 +307,25 @@ TEST_CASE("the chart has a stair for each number of devices") {
   CHECK(chart.horizontal[0].at == doctest::Approx(80));
   REQUIRE(chart.vertical.size() == 1);
   CHECK(chart.vertical[0].at == doctest::Approx(95));
-  const std::string svg = chart_svg(chart);
+  const std::string svg = report::chart_svg(chart);
   CHECK(contains(svg, ">2 recommended</text>"));
 }
 
 TEST_CASE("a limit far above the front would flatten it, and is not drawn") {
-  Plan plan = small_plan();
-  for (PlanPoint& one : plan.front) one.verdict.need->limit = Bytes{1000 * gigabyte};
-  CHECK(plan_chart(setting(), request_of_plan(), plan).horizontal.empty());
+  planner::Plan plan = small_plan();
+  for (planner::PlanPoint& one : plan.front) one.verdict.need->limit = Bytes{1000 * gigabyte};
+  CHECK(report::plan_chart(setting(), request_of_plan(), plan).horizontal.empty());
 }
 
 TEST_CASE("counts are grouped by thousands") {
-  CHECK(grouped(0) == "0");
-  CHECK(grouped(999) == "999");
-  CHECK(grouped(12480) == "12 480");
-  CHECK(grouped(1234567) == "1 234 567");
-  CHECK(grouped(-1234) == "-1 234");
-  PlanProgress progress;
+  CHECK(report::grouped(0) == "0");
+  CHECK(report::grouped(999) == "999");
+  CHECK(report::grouped(12480) == "12 480");
+  CHECK(report::grouped(1234567) == "1 234 567");
+  CHECK(report::grouped(-1234) == "-1 234");
+  planner::PlanProgress progress;
   progress.judged = 1234;
-  CHECK(progress_words(progress) == "tried 1 234 · pruned 0");
+  CHECK(report::progress_words(progress) == "tried 1 234 · pruned 0");
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ TEST_CASE("equal programs are equal, whatever they are called") {
   CHECK(found.equal());
   CHECK(found.ops == 12);
   CHECK(!found.first);
-  CHECK(contains(diff_text({"a", "b", found, "", {}, {}, {}, {}}), "equal: 12 ops on 2 devices"));
+  CHECK(contains(report::diff_text({"a", "b", found, "", {}, {}, {}, {}}),
+                 "equal: 12 ops on 2 devices"));
 }
 
 TEST_CASE(
@@ -53,7 +54,7 @@ TEST_CASE(
   CHECK(found.device[0].differ == 1);
   CHECK(found.device[0].position == 2U);
   CHECK(found.elsewhere == 0);
-  const std::string text = diff_text({"a", "b", found, "", {}, {}, {}, {}});
+  const std::string text = report::diff_text({"a", "b", found, "", {}, {}, {}, {}});
   CHECK(contains(text, "gpu1 differs first, at op 2 of its list: 1B0 | 1F1\n"));
   CHECK(contains(text, "2 of 12 ops differ: 2 in another order, 0 on another device"));
 }
@@ -67,7 +68,7 @@ TEST_CASE("a list that ends differs where it ends") {
   CHECK(found.only_second.empty());
   CHECK(found.device[1].position == 4U);
   CHECK(found.first->position == 3);
-  CHECK(contains(diff_text({"a", "b", found, "", {}, {}, {}, {}}),
+  CHECK(contains(report::diff_text({"a", "b", found, "", {}, {}, {}, {}}),
                  "only in the first (4): 0F2 1F2 0B2 1B2"));
   Program one = two();
   one.ops[1].pop_back();
@@ -126,7 +127,8 @@ TEST_CASE("overlapped pairs differ from ops one after the other") {
   CHECK(found.repaired == 2);
   CHECK(found.reordered == 0);
   CHECK(found.first->position == 2);
-  CHECK(contains(diff_text({"a", "b", found, "", {}, {}, {}, {}}), "2 overlapped otherwise"));
+  CHECK(
+      contains(report::diff_text({"a", "b", found, "", {}, {}, {}, {}}), "2 overlapped otherwise"));
 }
 
 TEST_CASE("every schedule equals itself, and the order its timeline shows") {

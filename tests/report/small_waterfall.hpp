@@ -5,8 +5,8 @@
 
 namespace stageline::test {
 
-inline WaterfallChart small_waterfall() {
-  WaterfallChart chart;
+inline report::WaterfallChart small_waterfall() {
+  report::WaterfallChart chart;
   chart.title = "two <steps>";
   chart.label = "ms";
   chart.waterfalls = {"a", "b & c"};

@@ -73,8 +73,8 @@ std::string nesting_fault(const std::string& xml) {
   return open.empty() ? "" : open.back();
 }
 
-Drawing huge(int devices, int spans_each) {
-  Drawing drawing;
+report::Drawing huge(int devices, int spans_each) {
+  report::Drawing drawing;
   for (int device = 0; device < devices; ++device) {
     drawing.timeline.devices.push_back(fmt::format("gpu{}", device));
     for (int lane = 0; lane < lane_kinds; ++lane) drawing.timeline.lanes.emplace_back();
@@ -99,8 +99,8 @@ Drawing huge(int devices, int spans_each) {
 }  // namespace
 
 TEST_CASE("each span has a rectangle where its times say") {
-  const Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond, millisecond / 4);
-  const auto rectangles = spans_in(svg(drawing));
+  const report::Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond, millisecond / 4);
+  const auto rectangles = spans_in(report::svg(drawing));
   const double end = static_cast<double>(makespan(drawing.timeline).count());
   // The plot, from the earliest and the last edge.
   double left = 1e9, right = 0;
@@ -139,7 +139,7 @@ TEST_CASE("each span has a rectangle where its times say") {
 }
 
 TEST_CASE("spans of different kinds have different classes, the same kind the same") {
-  const auto rectangles = spans_in(svg(drawing_of(
+  const auto rectangles = spans_in(report::svg(drawing_of(
       "stageline-program 1\nschedule: x\nmicrobatches: 2\nsteps: 1\nweights: flush\nstage 0: gpu0\n"
       "stage 1: gpu1\ngpu0: 0F0 0F1 0R0 0I0 0W0 0B1\ngpu1: 1F0 1I0 1F1 1W0 1B1\n",
       millisecond)));
@@ -156,12 +156,12 @@ TEST_CASE("spans of different kinds have different classes, the same kind the sa
 }
 
 TEST_CASE("names with markup in them stay text") {
-  Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond);
   drawing.title = "F < B & \"I\" > W";
   drawing.subtitle = "</text><script>alert(1)</script>";
   drawing.footnotes = {"5 < 6 && 7 > 6"};
   drawing.timeline.devices[0] = "<a&\"b\">";
-  const std::string document = svg(drawing);
+  const std::string document = report::svg(drawing);
   CHECK(nesting_fault(document) == "");
   CHECK(!contains(document, "<script"));
   CHECK(contains(document, "F &lt; B &amp; &quot;I&quot; &gt; W"));
@@ -169,28 +169,29 @@ TEST_CASE("names with markup in them stay text") {
 }
 
 TEST_CASE("a timeline without a span is refused with its numbers") {
-  Drawing drawing;
-  CHECK_THROWS_WITH_AS(svg(drawing), doctest::Contains("nothing to draw"), UsageError);
+  report::Drawing drawing;
+  CHECK_THROWS_WITH_AS(report::svg(drawing), doctest::Contains("nothing to draw"), UsageError);
   drawing.timeline.devices = {"gpu0", "gpu1"};
   drawing.timeline.lanes.resize(std::size_t{2} * lane_kinds);
-  CHECK_THROWS_WITH_AS(svg(drawing), doctest::Contains("2 devices, 10 lanes and 0 spans"),
+  CHECK_THROWS_WITH_AS(report::svg(drawing), doctest::Contains("2 devices, 10 lanes and 0 spans"),
                        UsageError);
   drawing.timeline.lanes[0].push_back({Op{}, Time{}, Time{}});
-  CHECK_THROWS_WITH_AS(svg(drawing), doctest::Contains("1 spans"), UsageError);
+  CHECK_THROWS_WITH_AS(report::svg(drawing), doctest::Contains("1 spans"), UsageError);
 }
 
 TEST_CASE("a width out of range is refused") {
-  const Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond);
-  CHECK_THROWS_WITH_AS(svg(drawing, {Theme::light, 100}), doctest::Contains("100"), UsageError);
-  CHECK_THROWS_AS(svg(drawing, {Theme::light, 20'000}), UsageError);
-  CHECK(contains(svg(drawing, {Theme::light, 640}), "width=\"640\""));
+  const report::Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond);
+  CHECK_THROWS_WITH_AS(report::svg(drawing, {report::Theme::light, 100}), doctest::Contains("100"),
+                       UsageError);
+  CHECK_THROWS_AS(report::svg(drawing, {report::Theme::light, 20'000}), UsageError);
+  CHECK(contains(report::svg(drawing, {report::Theme::light, 640}), "width=\"640\""));
 }
 
 TEST_CASE("themes: automatic asks the viewer, light and dark force one") {
-  const Drawing drawing = drawing_of(one_f_one_b(2, 3), millisecond);
-  const std::string automatic = svg(drawing, {Theme::automatic, 800});
-  const std::string light = svg(drawing, {Theme::light, 800});
-  const std::string dark = svg(drawing, {Theme::dark, 800});
+  const report::Drawing drawing = drawing_of(one_f_one_b(2, 3), millisecond);
+  const std::string automatic = report::svg(drawing, {report::Theme::automatic, 800});
+  const std::string light = report::svg(drawing, {report::Theme::light, 800});
+  const std::string dark = report::svg(drawing, {report::Theme::dark, 800});
   const std::string light_ground = ".bg{fill:#ffffff}";
   const std::string dark_ground = ".bg{fill:#14171c}";
   CHECK(contains(light, light_ground));
@@ -207,14 +208,14 @@ TEST_CASE("themes: automatic asks the viewer, light and dark force one") {
 
 TEST_CASE("the same run gives the same bytes") {
   const auto text = one_f_one_b(4, 6, "stash");
-  CHECK(svg(drawing_of(text, millisecond)) == svg(drawing_of(text, millisecond)));
-  CHECK(svg(huge(3, 5000)) == svg(huge(3, 5000)));
+  CHECK(report::svg(drawing_of(text, millisecond)) == report::svg(drawing_of(text, millisecond)));
+  CHECK(report::svg(huge(3, 5000)) == report::svg(huge(3, 5000)));
 }
 
 TEST_CASE("huge timelines stay under 2 MB, say what they merged and have no tooltips") {
   for (const int devices : {1, 8, 128}) {
     CAPTURE(devices);
-    const std::string document = svg(huge(devices, 300'000 / devices));
+    const std::string document = report::svg(huge(devices, 300'000 / devices));
     CAPTURE(document.size());
     CHECK(document.size() < 2'000'000);
     CHECK(contains(document, "drawn merged"));
@@ -228,27 +229,27 @@ TEST_CASE("huge timelines stay under 2 MB, say what they merged and have no tool
 }
 
 TEST_CASE("small timelines merge nothing and say nothing of it") {
-  CHECK(!contains(svg(drawing_of(one_f_one_b(4, 8), millisecond)), "merged"));
+  CHECK(!contains(report::svg(drawing_of(one_f_one_b(4, 8), millisecond)), "merged"));
 }
 
 TEST_CASE("memory shows each device's peak, and the limit where it is known") {
-  Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
-  const std::string plain = svg(drawing);
+  report::Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
+  const std::string plain = report::svg(drawing);
   CHECK(contains(plain, ">Memory</text>"));
   CHECK(!contains(plain, "class=\"limit\""));
   CHECK(contains(plain, ">6 B</text>"));  // three stashes of two bytes on gpu0
   drawing.memory_limit = {Bytes{7}, Bytes{7}, Bytes{7}};
-  CHECK(contains(svg(drawing), "class=\"limit\""));
-  CHECK(contains(svg(drawing), ">of 7 B</text>"));
+  CHECK(contains(report::svg(drawing), "class=\"limit\""));
+  CHECK(contains(report::svg(drawing), ">of 7 B</text>"));
   drawing.memory_limit = {Bytes{5}, std::nullopt, std::nullopt};
-  CHECK(contains(svg(drawing), "class=\"bad\""));
-  CHECK(contains(svg(drawing), ">over 5 B</text>"));
+  CHECK(contains(report::svg(drawing), "class=\"bad\""));
+  CHECK(contains(report::svg(drawing), ">over 5 B</text>"));
   drawing.memory = {};
-  CHECK(!contains(svg(drawing), ">Memory</text>"));
+  CHECK(!contains(report::svg(drawing), ">Memory</text>"));
 }
 
 TEST_CASE("many devices share one memory panel") {
-  const std::string document = svg(drawing_of(one_f_one_b(12, 4), millisecond));
+  const std::string document = report::svg(drawing_of(one_f_one_b(12, 4), millisecond));
   CHECK(contains(document, "one curve a device, gpu0 to gpu11"));
   CHECK(nesting_fault(document) == "");
 }
@@ -270,8 +271,8 @@ std::vector<double> path_after(const std::string& document, const std::string& m
 }
 
 TEST_CASE("stale weights have a band a stage, high where old versions are held") {
-  const Drawing drawing = drawing_of(one_f_one_b(3, 6, "stash"), millisecond);
-  const std::string document = svg(drawing);
+  const report::Drawing drawing = drawing_of(one_f_one_b(3, 6, "stash"), millisecond);
+  const std::string document = report::svg(drawing);
   CHECK(nesting_fault(document) == "");
   const std::string mark = "<title>stage 0 on gpu0: holds at most 3 versions";
   REQUIRE(contains(document, mark));
@@ -284,7 +285,8 @@ TEST_CASE("stale weights have a band a stage, high where old versions are held")
   // Older ones upon it: boxes of M x top H until V bottom H x.
   const auto older = path_after(document, mark, "mv");
   std::vector<double> expected;
-  const std::vector<HeldCurve> curves = versions_held(drawing.program, drawing.versions);
+  const std::vector<report::HeldCurve> curves =
+      report::versions_held(drawing.program, drawing.versions);
   const auto x = [&](Time time) {
     return left + width * static_cast<double>(time.count()) /
                       static_cast<double>(makespan(drawing.timeline).count());
@@ -304,7 +306,7 @@ TEST_CASE("stale weights have a band a stage, high where old versions are held")
 }
 
 TEST_CASE("the histogram of staleness has a bar a value, as high as its share") {
-  const std::string document = svg(drawing_of(one_f_one_b(3, 6, "stash"), millisecond));
+  const std::string document = report::svg(drawing_of(one_f_one_b(3, 6, "stash"), millisecond));
   CHECK(contains(document, "staleness (updates:micro-batches) 0:1 1:1 2:4;"));
   // The footnote, its lines joined.
   const std::string joined = std::regex_replace(document, std::regex("</text>\n<text[^>]*>"), " ");
@@ -324,7 +326,7 @@ TEST_CASE("the histogram of staleness has a bar a value, as high as its share") 
 
 TEST_CASE("a stage whose backward reads another version is marked, and only such a stage") {
   const auto marks = [](const std::string& rule) {
-    const std::string document = svg(drawing_of(one_f_one_b(3, 6, rule), millisecond));
+    const std::string document = report::svg(drawing_of(one_f_one_b(3, 6, rule), millisecond));
     int count = 0;
     for (std::size_t at = 0; (at = document.find(">F≠B</text>", at)) != std::string::npos; ++at) {
       ++count;
@@ -333,36 +335,36 @@ TEST_CASE("a stage whose backward reads another version is marked, and only such
   };
   CHECK(marks("latest") == 2);  // the last stage is consistent
   CHECK(marks("stash") == 0);
-  CHECK(contains(svg(drawing_of(one_f_one_b(3, 6, "latest"), millisecond)),
+  CHECK(contains(report::svg(drawing_of(one_f_one_b(3, 6, "latest"), millisecond)),
                  "5 backwards read another version than their forward, by up to 2 updates"));
 }
 
 TEST_CASE("where nothing is stale one line says so for all stages") {
-  const std::string document = svg(drawing_of(one_f_one_b(3, 6), millisecond));
+  const std::string document = report::svg(drawing_of(one_f_one_b(3, 6), millisecond));
   CHECK(contains(document, ">fresh: one version of every stage"));
   CHECK(!contains(document, "staleness"));
   CHECK(!contains(document, "class=\"held\""));
-  CHECK(!contains(svg(drawing_of(one_f_one_b(3, 6, "stash"), millisecond)), ">fresh"));
-  Drawing unknown = drawing_of(one_f_one_b(3, 6), millisecond);
+  CHECK(!contains(report::svg(drawing_of(one_f_one_b(3, 6, "stash"), millisecond)), ">fresh"));
+  report::Drawing unknown = drawing_of(one_f_one_b(3, 6), millisecond);
   unknown.versions.clear();
-  CHECK(!contains(svg(unknown), "Weights"));
+  CHECK(!contains(report::svg(unknown), "Weights"));
 }
 
 TEST_CASE("the bands of many stages share a panel of bounded height") {
   const auto height = [](int stages) {
-    Drawing drawing = drawing_of(one_f_one_b(stages, 3, "stash"), millisecond);
+    report::Drawing drawing = drawing_of(one_f_one_b(stages, 3, "stash"), millisecond);
     const auto of = [](const std::string& document) {
       const std::size_t at = document.find("height=\"") + 8;
       return std::stod(document.substr(at));
     };
-    const std::string document = svg(drawing);
+    const std::string document = report::svg(drawing);
     CHECK(nesting_fault(document) == "");
     CHECK(contains(document, ">the most that are held<") == (stages > 12));
     CHECK(contains(document, "<path class=\"row\" d=") == (stages > 12));  // as the legend says
     CHECK(contains(document, "one strip for 3 stages") == (stages == 200));
     const double with = of(document);
     drawing.versions.clear();
-    return with - of(svg(drawing));
+    return with - of(report::svg(drawing));
   };
   CHECK(height(12) < 500);
   CHECK(height(13) < 320);
@@ -370,12 +372,13 @@ TEST_CASE("the bands of many stages share a panel of bounded height") {
 }
 
 TEST_CASE("every XML parser reads what is drawn") {
-  Drawing odd = drawing_of(one_f_one_b(4, 6), millisecond / 7, millisecond / 100);
+  report::Drawing odd = drawing_of(one_f_one_b(4, 6), millisecond / 7, millisecond / 100);
   odd.title = "a <b> & 'c' \x02 \xff";
   odd.timeline.devices[1] = "a name far too long for the column of names & \"more\"";
-  const std::vector<std::string> documents{svg(odd), svg(odd, {Theme::dark, 400}),
-                                           svg(drawing_of(one_f_one_b(12, 20), millisecond)),
-                                           svg(huge(128, 1000), {Theme::light, 3000})};
+  const std::vector<std::string> documents{
+      report::svg(odd), report::svg(odd, {report::Theme::dark, 400}),
+      report::svg(drawing_of(one_f_one_b(12, 20), millisecond)),
+      report::svg(huge(128, 1000), {report::Theme::light, 3000})};
   const char* checker = std::getenv("STAGELINE_WELLFORMED");
   std::string command = checker ? fmt::format("python3 '{}'", checker) : "";
   const auto folder = std::filesystem::temp_directory_path() /

@@ -35,10 +35,10 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-DrawingView categories_alone() { return {{false, false, false, true}, {}, {}}; }
+report::DrawingView categories_alone() { return {{false, false, false, true}, {}, {}}; }
 
-std::string drawn(const Drawing& drawing, Theme theme = Theme::light) {
-  return svg(drawing, {theme, 1000}, categories_alone());
+std::string drawn(const report::Drawing& drawing, report::Theme theme = report::Theme::light) {
+  return report::svg(drawing, {theme, 1000}, categories_alone());
 }
 
 // The corners of a path "M x y H x V y …" as x, y.
@@ -87,7 +87,7 @@ Corners without_foot(Corners corners) {  // V bottom, H left
 }  // namespace
 
 TEST_CASE("at the peak each band is as high as its category, and the mark is upon them") {
-  Drawing drawing = drawing_of(one_f_one_b(1, 3), millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(1, 3), millisecond);
   DeviceMemory& memory = drawing.memory.device[0];
   memory.reserve = Bytes{2};
   const std::string document = drawn(drawing);
@@ -105,10 +105,10 @@ TEST_CASE("at the peak each band is as high as its category, and the mark is upo
   double pixels = 0;  // a byte
   for (int i = 0; i < memory_categories; ++i) {
     const auto category = static_cast<MemoryCategory>(i);
-    const auto bands = paths_of(document, css_class(category));
+    const auto bands = paths_of(document, report::css_class(category));
     CHECK(bands.size() == (nth(use, category) > Bytes{} ? 1 : 0));
     if (bands.empty()) continue;
-    CHECK(contains(document, fmt::format(">{}</text>", words(category))));
+    CHECK(contains(document, fmt::format(">{}</text>", report::words(category))));
     const double y = height_at(without_foot(bands[0]), x);
     below += nth(use, category);
     if (category == MemoryCategory::reserve) {
@@ -122,7 +122,7 @@ TEST_CASE("at the peak each band is as high as its category, and the mark is upo
 }
 
 TEST_CASE("the peak has its op and moment, and its limit") {
-  Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
   REQUIRE(drawing.memory.device[0].peak_op);
   const std::string op = print(drawing.memory.device[0].peak_op->op);
   std::string document = drawn(drawing);
@@ -133,13 +133,13 @@ TEST_CASE("the peak has its op and moment, and its limit") {
   drawing.memory_limit = {Bytes{peak.count + 1}, std::nullopt};
   document = drawn(drawing);
   CHECK(contains(document, "class=\"limit\""));
-  CHECK(contains(document, fmt::format(">of {}</text>", brief(Bytes{peak.count + 1}))));
+  CHECK(contains(document, fmt::format(">of {}</text>", report::brief(Bytes{peak.count + 1}))));
 }
 
 // A limit is that of training: the device's memory without its reserve.
 TEST_CASE(
     "what fits beside a reserve is below the limit of the stack, and what does not is above") {
-  Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
   DeviceMemory& memory = drawing.memory.device[0];
   memory.reserve = Bytes{2};
   const auto y_of = [](const std::string& document, const std::regex& pattern) {
@@ -155,25 +155,25 @@ TEST_CASE(
     const std::string document = drawn(drawing);
     CHECK(contains(document, ">+ 2 B reserve</text>"));
     CHECK(contains(document, fmt::format(">{} {}</text>", room > 0 ? "of" : "over",
-                                         brief(Bytes{memory.peak.count + room + 2}))));
+                                         report::brief(Bytes{memory.peak.count + room + 2}))));
     // Downwards.
     CHECK((y_of(document, line) < y_of(document, dot)) == (room > 0));
   }
 }
 
 TEST_CASE("in a window the peak and its op are those of the window") {
-  const Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
-  DrawingView view = categories_alone();
+  const report::Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
+  report::DrawingView view = categories_alone();
   view.to = millisecond / 2;
-  const std::string document = svg(drawing, {Theme::light, 1000}, view);
+  const std::string document = report::svg(drawing, {report::Theme::light, 1000}, view);
   CHECK(contains(document, ">0F0</text>"));
   CHECK(!contains(document, ">at 1 ms</text>"));
 }
 
 TEST_CASE("pictures without the panel are as they were") {
-  const Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
-  CHECK(!contains(svg(drawing), ".qw{"));
-  CHECK(!contains(svg(drawing), "Memory by category"));
+  const report::Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
+  CHECK(!contains(report::svg(drawing), ".qw{"));
+  CHECK(!contains(report::svg(drawing), "Memory by category"));
   const std::string document = drawn(drawing);
   CHECK(contains(document, ">Memory by category</text>"));
   CHECK(contains(document, "memory by category below"));
@@ -182,20 +182,20 @@ TEST_CASE("pictures without the panel are as they were") {
 }
 
 TEST_CASE("each theme has its colours of the categories") {
-  const Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond);
-  const std::string light = drawn(drawing, Theme::light);
-  const std::string dark = drawn(drawing, Theme::dark);
+  const report::Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond);
+  const std::string light = drawn(drawing, report::Theme::light);
+  const std::string dark = drawn(drawing, report::Theme::dark);
   const auto rule = [](const std::string& document) {
     const std::size_t at = document.find(".qw{");
     return document.substr(at, document.find('}', at) - at);
   };
   CHECK(rule(light) != rule(dark));
   CHECK(!contains(light, "prefers-color-scheme"));
-  CHECK(count_of(drawn(drawing, Theme::automatic), "prefers-color-scheme") == 3);
+  CHECK(count_of(drawn(drawing, report::Theme::automatic), "prefers-color-scheme") == 3);
 }
 
 TEST_CASE("of many devices those that peak highest have a panel") {
-  const Drawing drawing = drawing_of(one_f_one_b(12, 12), millisecond);
+  const report::Drawing drawing = drawing_of(one_f_one_b(12, 12), millisecond);
   const std::string document = drawn(drawing);
   CHECK(count_of(document, "class=\"dot\"") == 8);
   CHECK(contains(document, "drawn of 8 devices, those that peak highest; the other 4 stay below"));

@@ -24,8 +24,8 @@ using test::contains;
 namespace {
 
 // Two directions on two devices: micro-batches 0 and 2 begin on gpu0, 1 and 3 on gpu1.
-Drawing two_directions() {
-  Drawing drawing = drawing_of(
+report::Drawing two_directions() {
+  report::Drawing drawing = drawing_of(
       "stageline-program 1\nmicrobatches: 4\n"
       "stage 0: gpu0+gpu1\nstage 1: gpu1+gpu0\n"
       "gpu0: 0F0 1F1 1B1 0F2 1F3 0B0 1B3 0B2\n"
@@ -51,8 +51,8 @@ double left_of_rows(const std::string& document) {
   return std::stod(found[1]);
 }
 
-Drawings three_runs(Time slow) {
-  Drawings drawings;
+report::Drawings three_runs(Time slow) {
+  report::Drawings drawings;
   for (const Time unit : {millisecond, millisecond, slow}) {
     drawings.runs.push_back(drawing_of(one_f_one_b(2, 2), unit));
     drawings.runs.back().title = fmt::format("run {}", drawings.runs.size());
@@ -60,12 +60,13 @@ Drawings three_runs(Time slow) {
   return drawings;
 }
 
-const DrawingView timelines{{true, false, false, false}, {}, {}};
+const report::DrawingView timelines{{true, false, false, false}, {}, {}};
 
 }  // namespace
 
 TEST_CASE("a run far longer than the others does not set the axis, and its rows are broken") {
-  const std::string document = svg(three_runs(10 * millisecond), {Theme::light}, timelines);
+  const std::string document =
+      report::svg(three_runs(10 * millisecond), {report::Theme::light}, timelines);
   CHECK(contains(document, "break"));
   CHECK(contains(document, "run 3: Broken rows go on to 90 ms"));
   CHECK(!contains(document, ">60</text>"));
@@ -73,27 +74,31 @@ TEST_CASE("a run far longer than the others does not set the axis, and its rows 
   // which the axis shows a tenth.
   CHECK(contains(document, ">33.3 %</text>"));
   // One that is no more than twice as long sets it; so does any where memory is drawn.
-  CHECK(!contains(svg(three_runs(2 * millisecond), {Theme::light}, timelines), "break"));
-  CHECK(!contains(svg(three_runs(10 * millisecond)), "break"));
-  Drawings two = three_runs(10 * millisecond);
+  CHECK(!contains(report::svg(three_runs(2 * millisecond), {report::Theme::light}, timelines),
+                  "break"));
+  CHECK(!contains(report::svg(three_runs(10 * millisecond)), "break"));
+  report::Drawings two = three_runs(10 * millisecond);
   two.runs.erase(two.runs.begin());
-  CHECK(!contains(svg(two, {Theme::light}, timelines), "break"));
+  CHECK(!contains(report::svg(two, {report::Theme::light}, timelines), "break"));
 }
 
 TEST_CASE("on a phone the names of rows take a fifth of the width at most") {
-  Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
   for (const int width : {400, 500, 639}) {
     for (const char* const name : {"gpu0", "node-seventeen.gpu3"}) {
       CAPTURE(width);
       CAPTURE(name);
       drawing.timeline.devices.front() = name;
-      CHECK(left_of_rows(svg(drawing, {Theme::light, width})) <= 0.2 * width + 0.01);
-      CHECK(left_of_rows(svg(drawing, {Theme::light, width}, timelines)) <= 0.2 * width + 0.01);
+      CHECK(left_of_rows(report::svg(drawing, {report::Theme::light, width})) <=
+            0.2 * width + 0.01);
+      CHECK(left_of_rows(report::svg(drawing, {report::Theme::light, width}, timelines)) <=
+            0.2 * width + 0.01);
     }
   }
-  CHECK(contains(svg(drawing, {Theme::light, 1000}), "node-sev"));
+  CHECK(contains(report::svg(drawing, {report::Theme::light, 1000}), "node-sev"));
   // Usual names are whole, beside the numbers of the memory, too.
-  const std::string phone = svg(drawing_of(one_f_one_b(3, 4), millisecond), {Theme::light, 400});
+  const std::string phone =
+      report::svg(drawing_of(one_f_one_b(3, 4), millisecond), {report::Theme::light, 400});
   for (const char* const name : {">gpu0</text>", ">gpu1</text>", ">gpu2</text>"}) {
     CAPTURE(name);
     const std::size_t row = phone.find(name);
@@ -103,46 +108,49 @@ TEST_CASE("on a phone the names of rows take a fifth of the width at most") {
 }
 
 TEST_CASE("where not all of a kind have room, every eighth micro-batch has its number") {
-  Drawing drawing = drawing_of(one_f_one_b(1, 100), millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(1, 100), millisecond);
   // 100 forwards of 3 px and backwards of 6 px: numbers of two digits have no room.
-  const std::vector<std::string> numbers = numbers_in(svg(drawing, {Theme::light, 1000}));
+  const std::vector<std::string> numbers =
+      numbers_in(report::svg(drawing, {report::Theme::light, 1000}));
   CHECK(std::set<std::string>(numbers.begin(), numbers.end()) == std::set<std::string>{});
   drawing = drawing_of(one_f_one_b(1, 100), millisecond);
-  const std::vector<std::string> wide = numbers_in(svg(drawing, {Theme::light, 2200}));
+  const std::vector<std::string> wide =
+      numbers_in(report::svg(drawing, {report::Theme::light, 2200}));
   REQUIRE(!wide.empty());
   for (const std::string& number : wide) {
     CAPTURE(number);
     CHECK((wide.size() >= 100 || std::stoi(number) % 8 == 0));
   }
-  CHECK(numbers_in(svg(drawing, {Theme::light, 5000})).size() == 200);
+  CHECK(numbers_in(report::svg(drawing, {report::Theme::light, 5000})).size() == 200);
 }
 
 TEST_CASE("numbers count from one, by direction, or versions of the weights") {
-  const Drawing drawing = two_directions();
-  CHECK(directions_of(drawing.timeline) == std::vector<int>{0, 1, 0, 1});
-  CHECK(directions_of(drawing_of(one_f_one_b(3, 4), millisecond).timeline).empty());
-  const auto numbers = [&](OpNumbers counted) {
-    DrawingView view = timelines;
+  const report::Drawing drawing = two_directions();
+  CHECK(report::directions_of(drawing.timeline) == std::vector<int>{0, 1, 0, 1});
+  CHECK(report::directions_of(drawing_of(one_f_one_b(3, 4), millisecond).timeline).empty());
+  const auto numbers = [&](report::OpNumbers counted) {
+    report::DrawingView view = timelines;
     view.numbers = counted;
-    std::vector<std::string> found = numbers_in(svg(drawing, {Theme::light}, view));
+    std::vector<std::string> found = numbers_in(report::svg(drawing, {report::Theme::light}, view));
     return std::set<std::string>(found.begin(), found.end());
   };
-  CHECK(numbers(OpNumbers::microbatches) == std::set<std::string>{"0", "1", "2", "3"});
-  CHECK(numbers(OpNumbers::microbatches_from_one) == std::set<std::string>{"1", "2", "3", "4"});
-  CHECK(numbers(OpNumbers::by_direction) == std::set<std::string>{"0", "1"});
-  CHECK(numbers(OpNumbers::versions) == std::set<std::string>{"0"});
+  CHECK(numbers(report::OpNumbers::microbatches) == std::set<std::string>{"0", "1", "2", "3"});
+  CHECK(numbers(report::OpNumbers::microbatches_from_one) ==
+        std::set<std::string>{"1", "2", "3", "4"});
+  CHECK(numbers(report::OpNumbers::by_direction) == std::set<std::string>{"0", "1"});
+  CHECK(numbers(report::OpNumbers::versions) == std::set<std::string>{"0"});
   // After each backward an update: the second micro-batch of the last stage reads version 1.
-  Drawing stale = drawing_of(one_f_one_b(2, 3, "stash"), millisecond);
-  DrawingView view = timelines;
-  view.numbers = OpNumbers::versions;
-  const std::string document = svg(stale, {Theme::light}, view);
+  report::Drawing stale = drawing_of(one_f_one_b(2, 3, "stash"), millisecond);
+  report::DrawingView view = timelines;
+  view.numbers = report::OpNumbers::versions;
+  const std::string document = report::svg(stale, {report::Theme::light}, view);
   CHECK(contains(document, "Numbers count the updates"));
   const std::vector<std::string> read = numbers_in(document);
   CHECK(std::count(read.begin(), read.end(), "2") > 0);
 }
 
 TEST_CASE("of two directions the second is paler, and the legend says so") {
-  const std::string document = svg(two_directions(), {Theme::light}, timelines);
+  const std::string document = report::svg(two_directions(), {report::Theme::light}, timelines);
   CHECK(contains(document, "paler: the other direction"));
   CHECK(!contains(document, "paler: every second stage"));
   const std::regex box("<rect class=\"(p?f) e\"[^>]*><title>([01])F(\\d) on gpu(\\d)");
@@ -156,13 +164,13 @@ TEST_CASE("of two directions the second is paler, and the legend says so") {
 }
 
 TEST_CASE("a plain picture is the figure alone, with the title that is asked for") {
-  Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond);
   drawing.subtitle = "a subtitle";
   drawing.footnotes = {"a note"};
-  const std::string whole = svg(drawing);
-  SvgOptions options;
+  const std::string whole = report::svg(drawing);
+  report::SvgOptions options;
   options.plain = true;
-  const std::string plain = svg(drawing, options);
+  const std::string plain = report::svg(drawing, options);
   for (const char* const part : {">A run</text>", "a subtitle", "a note", "<rect class=\"bg\""}) {
     CAPTURE(part);
     CHECK(contains(whole, part));
@@ -170,26 +178,27 @@ TEST_CASE("a plain picture is the figure alone, with the title that is asked for
   }
   CHECK(contains(plain, "<rect class=\"f"));
   options.title = "For <a> slide";
-  CHECK(contains(svg(drawing, options), ">For &lt;a&gt; slide</text>"));
+  CHECK(contains(report::svg(drawing, options), ">For &lt;a&gt; slide</text>"));
   options.plain = false;
-  CHECK(!contains(svg(drawing, options), ">A run<"));
-  CHECK(contains(svg(drawing, options), "a note"));
+  CHECK(!contains(report::svg(drawing, options), ">A run<"));
+  CHECK(contains(report::svg(drawing, options), "a note"));
 }
 
 TEST_CASE("rows are those asked for, in their order and with their names") {
-  Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
+  report::Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
   drawing.rows = {2, 0};
   drawing.timeline.devices[2] = "last";
-  const std::string document = svg(drawing, {Theme::light}, timelines);
+  const std::string document = report::svg(drawing, {report::Theme::light}, timelines);
   CHECK(document.find(">last</text>") < document.find(">gpu0</text>"));
   CHECK(!contains(document, ">gpu1</text>"));
-  const std::string memory = svg(drawing, {Theme::light}, {{false, true, false, false}, {}, {}});
+  const std::string memory =
+      report::svg(drawing, {report::Theme::light}, {{false, true, false, false}, {}, {}});
   CHECK(memory.find(">last</text>") < memory.find(">gpu0</text>"));
   CHECK(!contains(memory, ">gpu1</text>"));
 }
 
 TEST_CASE("causes of idle time differ in form, and in the colour of their marks") {
-  const std::string style = idle_style(Theme::light);
+  const std::string style = report::idle_style(report::Theme::light);
   std::set<std::string> forms;
   std::set<std::string> colours;
   const std::regex form("<(path d=\"[^\"]*\"|circle [^>]*?) class=\"(\\w+)1\"");

@@ -86,12 +86,12 @@ TEST_CASE("counts have four digits and a unit") {
   CHECK(dollars_text(12.5) == "$12.50");
   CHECK(dollars_text(999.999) == "$1k");
   CHECK(dollars_text(2'531'000) == "$2.531M");
-  CHECK(days_text(0.05 / 86400) == "0.05 seconds");
-  CHECK(days_text(73.8 / 86400) == "73.8 seconds");
-  CHECK(days_text(0.05) == "72.0 minutes");
-  CHECK(days_text(1.5) == "36.0 hours");
-  CHECK(days_text(42.04) == "42.0 days");
-  CHECK(days_text(5165) == "14.1 years");
+  CHECK(report::days_text(0.05 / 86400) == "0.05 seconds");
+  CHECK(report::days_text(73.8 / 86400) == "73.8 seconds");
+  CHECK(report::days_text(0.05) == "72.0 minutes");
+  CHECK(report::days_text(1.5) == "36.0 hours");
+  CHECK(report::days_text(42.04) == "42.0 days");
+  CHECK(report::days_text(5165) == "14.1 years");
 }
 
 TEST_CASE("the lines of a training") {
@@ -101,40 +101,42 @@ TEST_CASE("the lines of a training") {
   // 248,242 tokens/s: 15T take 16,784.7 hours, or 699.4 days.
   const TrainingBudget budget{15e12, 2.5};
   const TrainingRates rates = training_rates(asked, outcome, budget);
-  CHECK(training_lines(asked, outcome, rates, budget) ==
+  CHECK(report::training_lines(asked, outcome, rates, budget) ==
         "tokens         248.2k/s · 62.06k/s a GPU · 16.38k a step\n"
         "FLOPs          727.3 GFLOP/s a GPU · MFU 36.4 % · HFU 36.4 % of 2.0 TFLOP/s\n"
         "communication  idle for messages 0.0 %, for reductions 0.0 % · exposed 0.0 %\n"
         "training       15T tokens: 67.14k GPU-hours, 699.4 days on 4 GPUs · $167.8k at $2.50 an "
         "hour and GPU\n");
   const TrainingBudget unpriced{15e12, std::nullopt};
-  CHECK(contains(training_lines(asked, outcome, training_rates(asked, outcome, unpriced), unpriced),
-                 "on 4 GPUs · cost unknown: give --price\n"));
-  CHECK(rates_words(rates) == "62.06k tokens/s a GPU · MFU 36.4 %");
+  CHECK(contains(
+      report::training_lines(asked, outcome, training_rates(asked, outcome, unpriced), unpriced),
+      "on 4 GPUs · cost unknown: give --price\n"));
+  CHECK(report::rates_words(rates) == "62.06k tokens/s a GPU · MFU 36.4 %");
 
   const Setting images = read_setting(request_of_uniform());
   const Case plain = case_of(images);
   const Outcome other = study(plain);
-  CHECK(training_lines(plain, other, training_rates(plain, other), {}).empty());
-  CHECK(rates_words(training_rates(plain, other)).empty());
+  CHECK(report::training_lines(plain, other, training_rates(plain, other), {}).empty());
+  CHECK(report::rates_words(training_rates(plain, other)).empty());
 }
 
 TEST_CASE("the heading counts parameters and tokens where there are any") {
   const Setting setting = language_setting();
-  const std::string text = heading(setting, case_of(setting));
+  const std::string text = report::heading(setting, case_of(setting));
   CHECK(contains(text, "tiny · 70.55B parameters · 8 layers · "));
   CHECK(contains(text, " · 8 micro-batches of 2 sequences of 1024 tokens a step · "));
   const Setting images = read_setting(request_of_uniform());
-  CHECK(contains(heading(images, case_of(images)), "uniform8 · 8 layers · "));
-  CHECK(contains(heading(images, case_of(images)), " · 8 micro-batches of 2 samples a step · "));
+  CHECK(contains(report::heading(images, case_of(images)), "uniform8 · 8 layers · "));
+  CHECK(contains(report::heading(images, case_of(images)),
+                 " · 8 micro-batches of 2 samples a step · "));
 }
 
 TEST_CASE("a comparison of a language model has tokens in the place of throughput") {
   const Setting setting = language_setting();
   const char* const schedules = "1f1b,gpipe,gpipe:recompute=always,zb_h1";
   const Compared all = compared(setting, schedules, {15e12, 2.5});
-  const ComparisonView view;
-  const std::string text = comparison_table(all.rows, all.order, view);
+  const report::ComparisonView view;
+  const std::string text = report::comparison_table(all.rows, all.order, view);
   for (const char* const title : {"tokens/s", "tokens/s/GPU", "TFLOP/s/GPU", "MFU", "HFU",
                                   "GPU-hours", "cost", "activations", "bubble", "fits"}) {
     CAPTURE(title);
@@ -147,19 +149,19 @@ TEST_CASE("a comparison of a language model has tokens in the place of throughpu
   CHECK(contains(text, " 36.4 % "));
   CHECK(contains(text, " $167.8k "));
   const Compared without = compared(setting, schedules);
-  const std::string unbudgeted = comparison_table(without.rows, without.order, view);
+  const std::string unbudgeted = report::comparison_table(without.rows, without.order, view);
   CHECK_FALSE(has_column(unbudgeted, "GPU-hours"));
   CHECK_FALSE(has_column(unbudgeted, "cost"));
   const Compared kept = compared(setting, "1f1b,gpipe");
-  CHECK_FALSE(has_column(comparison_table(kept.rows, kept.order, view), "HFU"));
+  CHECK_FALSE(has_column(report::comparison_table(kept.rows, kept.order, view), "HFU"));
 }
 
 TEST_CASE("in a hundred columns, what people compare first is shown") {
   const Compared all =
       compared(language_setting(), "1f1b,gpipe,gpipe:recompute=always,zb_h1", {15e12, 2.5});
-  ComparisonView view;
+  report::ComparisonView view;
   view.width = 100;
-  const std::string text = comparison_table(all.rows, all.order, view);
+  const std::string text = report::comparison_table(all.rows, all.order, view);
   for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
     CHECK(columns_of(text.substr(at, text.find('\n', at) - at)) <= 100);
   }
@@ -172,20 +174,20 @@ TEST_CASE("in a hundred columns, what people compare first is shown") {
 
 TEST_CASE("columns of language models can be asked of any, and all are those that are known") {
   const Compared images = compared(read_setting(request_of_uniform()), "1f1b,gpipe");
-  ComparisonView view;
-  view.columns = parse_comparison_columns("mfu,GPU-hours,tokens/s/gpu");
-  const std::string asked = comparison_table(images.rows, images.order, view);
+  report::ComparisonView view;
+  view.columns = report::parse_comparison_columns("mfu,GPU-hours,tokens/s/gpu");
+  const std::string asked = report::comparison_table(images.rows, images.order, view);
   CHECK(has_column(asked, "MFU"));
   CHECK(contains(asked, "–"));
-  view.columns = parse_comparison_columns("all");
+  view.columns = report::parse_comparison_columns("all");
   view.known_only = true;
-  const std::string all = comparison_table(images.rows, images.order, view);
+  const std::string all = report::comparison_table(images.rows, images.order, view);
   CHECK(has_column(all, "throughput"));
   for (const char* const title : {"tokens/s", "MFU", "HFU", "cost", "activations"}) {
     CHECK_FALSE(has_column(all, title));
   }
   const Compared language = compared(language_setting(), "1f1b,gpipe");
-  const std::string full = comparison_table(language.rows, language.order, view);
+  const std::string full = report::comparison_table(language.rows, language.order, view);
   for (const char* const title : {"tokens/s", "HFU", "activations", "throughput", "staleness"}) {
     CHECK(has_column(full, title));
   }
@@ -199,21 +201,21 @@ TEST_CASE("the devices' activations are a column where that is asked") {
     layer.stash_weight_grad = Bytes{10'000'000};
   }
   const Outcome outcome = study(case_of(setting));
-  const std::string text = device_table(outcome, {0, true, true});
+  const std::string text = report::device_table(outcome, {0, true, true});
   // Device d of four holds 4 - d micro-batches of two layers.
   for (const char* const bytes : {"80.00 MB", "60.00 MB", "40.00 MB", "20.00 MB"}) {
     CHECK(contains(text, bytes));
   }
   CHECK(has_column(text, "activations"));
-  CHECK_FALSE(has_column(device_table(outcome), "activations"));
+  CHECK_FALSE(has_column(report::device_table(outcome), "activations"));
 }
 
 TEST_CASE("JSON has the rates that are known, and no others") {
   const Setting setting = language_setting();
   const Case asked = case_of(setting);
   const Outcome outcome = study(asked);
-  const auto json =
-      nlohmann::json::parse(outcome_json(setting, asked, outcome, false, nullptr, {15e12, 2.5}));
+  const auto json = nlohmann::json::parse(
+      report::outcome_json(setting, asked, outcome, false, nullptr, {15e12, 2.5}));
   const TrainingRates rates = training_rates(asked, outcome, {15e12, 2.5});
   CHECK(json.at("tokens_per_second") == *rates.tokens_per_second);
   CHECK(json.at("tokens_per_second_per_device") == *rates.tokens_per_device_second);
@@ -227,12 +229,14 @@ TEST_CASE("JSON has the rates that are known, and no others") {
   CHECK(json.at("device_hours") == *rates.device_hours);
   CHECK(json.at("days") == *rates.days);
   CHECK(json.at("dollars") == *rates.dollars);
-  const auto unbudgeted = nlohmann::json::parse(outcome_json(setting, asked, outcome, false));
+  const auto unbudgeted =
+      nlohmann::json::parse(report::outcome_json(setting, asked, outcome, false));
   CHECK(unbudgeted.contains("mfu"));
   CHECK_FALSE(unbudgeted.contains("device_hours"));
   const Setting images = read_setting(request_of_uniform());
   const Case plain = case_of(images);
-  const auto other = nlohmann::json::parse(outcome_json(images, plain, study(plain), false));
+  const auto other =
+      nlohmann::json::parse(report::outcome_json(images, plain, study(plain), false));
   for (const char* const key : {"tokens_per_second", "model_flops", "mfu",
                                 "blocking_fraction_by_group", "idle_for_messages_fraction"}) {
     CHECK_FALSE(other.contains(key));
@@ -244,16 +248,17 @@ TEST_CASE("a picture has the rates below its title") {
   const Case asked = case_of(setting);
   const Outcome outcome = study(asked, Curves::all);
   const std::string rates = ">62.06k tokens/s a GPU · MFU 36.4 %<";
-  CHECK(contains(svg(drawing_of(setting, asked, outcome)), rates));
-  DrawingView timelines;
+  CHECK(contains(report::svg(report::drawing_of(setting, asked, outcome)), rates));
+  report::DrawingView timelines;
   timelines.panels = {true, false, false, false};
-  const std::string both = svg(
-      drawings_of(setting, std::vector<Case>{asked, asked}, std::vector<Outcome>{outcome, outcome}),
-      {}, timelines);
+  const std::string both = report::svg(report::drawings_of(setting, std::vector<Case>{asked, asked},
+                                                           std::vector<Outcome>{outcome, outcome}),
+                                       {}, timelines);
   CHECK(contains(both, "62.06k tokens/s a GPU · MFU 36.4 %"));
   const Setting images = read_setting(request_of_uniform());
   const Case plain = case_of(images);
-  CHECK_FALSE(contains(svg(drawing_of(images, plain, study(plain, Curves::all))), "tokens/s"));
+  CHECK_FALSE(contains(report::svg(report::drawing_of(images, plain, study(plain, Curves::all))),
+                       "tokens/s"));
 }
 
 }  // namespace stageline::training_tests

@@ -31,24 +31,24 @@ std::size_t count_of(const std::string& text, const std::string& word) {
 }  // namespace
 
 TEST_CASE("a waterfall has a bar for each piece, solid for the first and hatched for the second") {
-  const std::string svg = waterfall_svg(small_waterfall());
+  const std::string svg = report::waterfall_svg(small_waterfall());
   CHECK(count_of(svg, "<rect class=\"f0\"") == 3 + 1);  // and the key
   CHECK(count_of(svg, "url(#stageline-hatch-band)") == 3 + 1);
   CHECK(contains(svg, "-5 ms"));
-  WaterfallChart one = small_waterfall();
+  report::WaterfallChart one = small_waterfall();
   one.waterfalls = {"a"};
-  for (WaterfallRow& row : one.rows) row.bars.resize(1);
-  CHECK(count_of(waterfall_svg(one), "<rect class=\"f0\"") == 3);
-  CHECK(!contains(waterfall_svg(one), "url(#stageline-hatch-band)"));
+  for (report::WaterfallRow& row : one.rows) row.bars.resize(1);
+  CHECK(count_of(report::waterfall_svg(one), "<rect class=\"f0\"") == 3);
+  CHECK(!contains(report::waterfall_svg(one), "url(#stageline-hatch-band)"));
 }
 
 TEST_CASE("the devices of a waterfall have a bar each, of parts that add up") {
-  WaterfallChart chart = small_waterfall();
-  const std::string without = waterfall_svg(chart);
+  report::WaterfallChart chart = small_waterfall();
+  const std::string without = report::waterfall_svg(chart);
   CHECK(!contains(without, "By device"));
   chart.stack_parts = {"work", "wait"};
   chart.stacks = {{"gpu0", {40, 20}}, {"gpu1", {65, -5}}};
-  const std::string svg = waterfall_svg(chart);
+  const std::string svg = report::waterfall_svg(chart);
   CHECK(contains(svg, "By device"));
   CHECK(contains(svg, "<title>gpu0, wait: 20 ms</title>"));
   CHECK(contains(svg, "<title>gpu1, wait: -5 ms</title>"));
@@ -68,16 +68,16 @@ TEST_CASE("the devices of a waterfall have a bar each, of parts that add up") {
 }
 
 TEST_CASE("a waterfall of nothing, of three, and of no number is refused") {
-  WaterfallChart chart = small_waterfall();
+  report::WaterfallChart chart = small_waterfall();
   chart.rows.clear();
-  CHECK_THROWS_AS(waterfall_svg(chart), UsageError);
+  CHECK_THROWS_AS(report::waterfall_svg(chart), UsageError);
   chart = small_waterfall();
   chart.waterfalls.emplace_back("d");
-  CHECK_THROWS_WITH_AS(waterfall_svg(chart), doctest::Contains("not 3"), UsageError);
+  CHECK_THROWS_WITH_AS(report::waterfall_svg(chart), doctest::Contains("not 3"), UsageError);
   chart = small_waterfall();
   chart.rows[0].bars[0].to = std::numeric_limits<double>::quiet_NaN();
-  CHECK_THROWS_WITH_AS(waterfall_svg(chart), doctest::Contains("finite"), UsageError);
-  CHECK_THROWS_AS(waterfall_svg(small_waterfall(), {Theme::light, 10}), UsageError);
+  CHECK_THROWS_WITH_AS(report::waterfall_svg(chart), doctest::Contains("finite"), UsageError);
+  CHECK_THROWS_AS(report::waterfall_svg(small_waterfall(), {report::Theme::light, 10}), UsageError);
 }
 
 }  // namespace stageline::waterfall_svg_tests

@@ -16,11 +16,11 @@ namespace {
 constexpr Time unit{1};
 
 // A line a curve: "0 on 1: 1@0 2@4 1@7".
-std::string words(const std::vector<HeldCurve>& curves) {
+std::string words(const std::vector<report::HeldCurve>& curves) {
   std::string text;
-  for (const HeldCurve& curve : curves) {
+  for (const report::HeldCurve& curve : curves) {
     text += fmt::format("{} on {}:", curve.stage, curve.device);
-    for (const HeldPoint& point : curve.points) {
+    for (const report::HeldPoint& point : curve.points) {
       text += fmt::format(" {}@{}", point.versions, point.at.count());
     }
     text += "\n";
@@ -28,8 +28,8 @@ std::string words(const std::vector<HeldCurve>& curves) {
   return text;
 }
 
-std::string held(const Drawing& drawing) {
-  return words(versions_held(drawing.program, drawing.versions));
+std::string held(const report::Drawing& drawing) {
+  return words(report::versions_held(drawing.program, drawing.versions));
 }
 
 // Stage 0 on two devices, a micro-batch behind each other.
@@ -42,11 +42,11 @@ const std::string two_replicas =
 }  // namespace
 
 TEST_CASE("with a flush one version is held from the start to the end") {
-  const Drawing drawing = drawing_of(one_f_one_b(2, 3), unit);
+  const report::Drawing drawing = drawing_of(one_f_one_b(2, 3), unit);
   CHECK(held(drawing) == "0 on 0: 1@0\n1 on 1: 1@0\n");
-  CHECK(all_fresh(drawing.versions));
-  CHECK(held_figure(drawing.program, drawing.timeline, drawing.versions) == "");
-  CHECK(held_legend(drawing.versions) == "");
+  CHECK(report::all_fresh(drawing.versions));
+  CHECK(report::held_figure(drawing.program, drawing.timeline, drawing.versions) == "");
+  CHECK(report::held_legend(drawing.versions) == "");
 }
 
 TEST_CASE("a version dropped when the next one comes leaves the number as it is") {
@@ -57,8 +57,9 @@ TEST_CASE("a version dropped when the next one comes leaves the number as it is"
 }
 
 TEST_CASE("every replica of a stage has its own curve") {
-  const Drawing drawing = drawing_of(two_replicas, unit);
-  const std::vector<HeldCurve> curves = versions_held(drawing.program, drawing.versions);
+  const report::Drawing drawing = drawing_of(two_replicas, unit);
+  const std::vector<report::HeldCurve> curves =
+      report::versions_held(drawing.program, drawing.versions);
   REQUIRE(curves.size() == 3);
   CHECK(curves[0].peak() == 2);
   CHECK(curves[1].peak() == 1);
@@ -68,10 +69,11 @@ TEST_CASE("every replica of a stage has its own curve") {
 
 TEST_CASE("a curve never names a moment or a number twice in a row") {
   for (const char* const rule : {"stash", "vertical_sync"}) {
-    const Drawing drawing = drawing_of(one_f_one_b(4, 9, rule), unit);
-    for (const HeldCurve& curve : versions_held(drawing.program, drawing.versions)) {
+    const report::Drawing drawing = drawing_of(one_f_one_b(4, 9, rule), unit);
+    for (const report::HeldCurve& curve :
+         report::versions_held(drawing.program, drawing.versions)) {
       REQUIRE(!curve.points.empty());
-      CHECK(curve.points.front() == HeldPoint{Time{}, 1});
+      CHECK(curve.points.front() == report::HeldPoint{Time{}, 1});
       CHECK(curve.points.back().versions == 1);
       CHECK(curve.peak() == nth(drawing.versions, curve.stage).held_peak);
       for (std::size_t i = 1; i < curve.points.size(); ++i) {
@@ -83,44 +85,44 @@ TEST_CASE("a curve never names a moment or a number twice in a row") {
 }
 
 TEST_CASE("the most over several devices is their upper envelope") {
-  const HeldCurve a{3, 0, {{Time{0}, 1}, {Time{2}, 3}, {Time{5}, 1}}};
-  const HeldCurve b{3, 1, {{Time{0}, 1}, {Time{3}, 2}, {Time{5}, 2}, {Time{8}, 1}}};
-  CHECK(words({most_held({a, b})}) == "3 on 0: 1@0 3@2 2@5 1@8\n");
-  CHECK(words({most_held({a})}) == words({a}));
+  const report::HeldCurve a{3, 0, {{Time{0}, 1}, {Time{2}, 3}, {Time{5}, 1}}};
+  const report::HeldCurve b{3, 1, {{Time{0}, 1}, {Time{3}, 2}, {Time{5}, 2}, {Time{8}, 1}}};
+  CHECK(words({report::most_held({a, b})}) == "3 on 0: 1@0 3@2 2@5 1@8\n");
+  CHECK(words({report::most_held({a})}) == words({a}));
 }
 
 TEST_CASE("the digits stand below the ops that they go with") {
-  const Drawing drawing = drawing_of(one_f_one_b(2, 3, "stash"), unit);
+  const report::Drawing drawing = drawing_of(one_f_one_b(2, 3, "stash"), unit);
   const FigureOptions options{unit};
   CHECK(figure(drawing.timeline, options) +
-            held_figure(drawing.program, drawing.timeline, drawing.versions, options) ==
+            report::held_figure(drawing.program, drawing.timeline, drawing.versions, options) ==
         "  0 |01  aa2bb cc\n"
         "  1 | 0aa1bb2cc\n"
         " s0 |111111222222\n"
         " s1 |111111111111\n");
   // Columns of two: where one of them has an old version, it is shown.
-  CHECK(held_figure(drawing.program, drawing.timeline, drawing.versions, {Time{4}}) ==
+  CHECK(report::held_figure(drawing.program, drawing.timeline, drawing.versions, {Time{4}}) ==
         " s0 |122\n s1 |111\n");
 }
 
 TEST_CASE("ten versions and more are a plus") {
-  const Drawing drawing = drawing_of(one_f_one_b(11, 30, "stash"), unit);
+  const report::Drawing drawing = drawing_of(one_f_one_b(11, 30, "stash"), unit);
   CHECK(drawing.versions[0].held_peak == 11);
-  const std::string text = held_figure(drawing.program, drawing.timeline, drawing.versions);
+  const std::string text = report::held_figure(drawing.program, drawing.timeline, drawing.versions);
   CHECK(text.substr(0, text.find('\n')).find("9+") != std::string::npos);
   CHECK(text.find(':') == std::string::npos);  // what comes after '9'
 }
 
 TEST_CASE("staleness is told by stage, and where forward and backward differ") {
-  const Drawing stash = drawing_of(one_f_one_b(3, 6, "stash"), unit);
-  CHECK(held_legend(stash.versions) ==
+  const report::Drawing stash = drawing_of(one_f_one_b(3, 6, "stash"), unit);
+  CHECK(report::held_legend(stash.versions) ==
         "s0 … versions of its weights that a stage holds, the most in the column\n"
         "staleness (updates:micro-batches) · s0 0:1 1:1 2:4 · s1 0:1 1:5 · s2 0:6\n");
-  CHECK(staleness_range(stash.versions[0]) == "0–2");
-  CHECK(staleness_range(stash.versions[2]) == "0");
-  const Drawing latest = drawing_of(one_f_one_b(3, 6, "latest"), unit);
-  CHECK(held_figure(latest.program, latest.timeline, latest.versions) == "");
-  CHECK(held_legend(latest.versions) ==
+  CHECK(report::staleness_range(stash.versions[0]) == "0–2");
+  CHECK(report::staleness_range(stash.versions[2]) == "0");
+  const report::Drawing latest = drawing_of(one_f_one_b(3, 6, "latest"), unit);
+  CHECK(report::held_figure(latest.program, latest.timeline, latest.versions) == "");
+  CHECK(report::held_legend(latest.versions) ==
         "staleness (updates:micro-batches) · s0 0:1 1:1 2:4 F≠B · s1 0:1 1:5 F≠B · s2 0:6\n");
 }
 

@@ -4,8 +4,9 @@
 ORDER lists the folders from the bottom up. A file may include files of its own folder, and of
 folders in lower rows; never of a folder in its own row or above. Within a folder's inner rooms
 includes are free, unless INNER says otherwise. A file in a folder that ORDER does not know is an
-error, and so is anything flat in tools/ beyond FLAT, or committed at the top beyond TOP. Prints
-each forbidden include with both names; exit code 1 if any.
+error, and so is anything flat in tools/ beyond FLAT, or committed at the top beyond TOP. A room of NAMESPACES
+has all it defines in a namespace of its own, and no other room opens one. Prints each forbidden include with both
+names, each line that opens a namespace of others; exit code 1 if any.
 """
 import pathlib
 import re
@@ -28,6 +29,16 @@ ORDER = [
     ["tools/lab"],
     ["tools/executor"],
 ]
+# Rooms whose names stand in a namespace of their own; all others' in stageline. A header may declare a class of
+# another room in that room's.
+NAMESPACES = {
+    "tools/planner": "planner",
+    "tools/answers": "answers",
+    "tools/report": "report",
+    "tools/commands": "cli",
+    "tools/lab": "lab",
+}
+OPENED = re.compile(r"^namespace stageline(?:::(\w+))?[\w:]* \{\n((?:(?:struct|class) \w+;.*\n)*\})?", re.M)
 # Hands: the only ones that see the terminal. Folders, and the one file.
 HANDS = ("tools/commands", "tools/lab/commands", "tools/lab/stageline_lab.cpp", "tools/executor", "tools/stageline.cpp")
 TERMINAL = re.compile(r"^\s*#\s*include\s*[<\"](CLI/|tools/commands/)|\bargv\b|\bisatty\b|"
@@ -130,11 +141,15 @@ def main(root):
             if inner and other_inner and inner != other_inner and other == room and \
                     other_inner not in INNER[inner]:
                 findings.append(f"{path} includes {included}: {inner} must not see {other_inner}")
+        own = NAMESPACES.get(room)
+        for found in OPENED.finditer(text):
+            if found[2] is None and found[1] != own and (own or found[1] in NAMESPACES.values()):
+                findings.append(f"{path}: \"{found[0].strip()}\", where {room} has stageline{'::' + own if own else ''}")
         if not path.startswith(HANDS):
             for found in TERMINAL.finditer(text):
                 findings.append(f"{path}: \"{found.group().strip()}\" is for hands alone: "
                                 f"{', '.join(HANDS)}")
-    print("\n".join(findings) or f"{len(files)} files, every include goes down")
+    print("\n".join(findings) or f"{len(files)} files, every include goes down, every name stands in the namespace of its room")
     return 1 if findings or not files else 0
 
 

@@ -107,7 +107,8 @@ TEST_CASE("of all cuts of a short chain none is better than the one that is foun
     for (const std::string& cut : cuts) {
       best = std::min(best, standing_of(judge, asked, cut).value());
     }
-    const SearchedCut whole = search_cut(asked, judge, static_cast<int>(cuts.size()));
+    const planner::SearchedCut whole =
+        planner::search_cut(asked, judge, static_cast<int>(cuts.size()));
     CHECK(whole.all);
     CHECK(whole.simulated == static_cast<int>(cuts.size()));
     CHECK(standing(whole.verdict) == best);
@@ -115,7 +116,7 @@ TEST_CASE("of all cuts of a short chain none is better than the one that is foun
     CHECK(standing(whole.first) == standing_of(judge, asked, "balanced"));
     if (whole.verdict.step < whole.first.step) ++moved;
     const int some = static_cast<int>(cuts.size() + 1) / 2;
-    const SearchedCut part = search_cut(asked, judge, some);
+    const planner::SearchedCut part = planner::search_cut(asked, judge, some);
     CHECK(part.simulated <= some);
     CHECK(part.all == (cuts.size() == 1));
     ++tried;
@@ -138,15 +139,15 @@ TEST_CASE("under every schedule the search is never worse than a plain or a prom
       for (std::size_t i = 0; i < 8; ++i) asked.model.layers[2 + i].kind = "block";
       Judge judge;
       if (scheduler->assign != nullptr) {
-        CHECK_THROWS_AS(search_cut(asked, judge, 40), UsageError);
+        CHECK_THROWS_AS(planner::search_cut(asked, judge, 40), UsageError);
         continue;
       }
       const std::optional<Standing> balanced = standing_of(judge, asked, "balanced");
       if (!balanced) {
-        CHECK_THROWS_AS(search_cut(asked, judge, 40), UsageError);
+        CHECK_THROWS_AS(planner::search_cut(asked, judge, 40), UsageError);
         continue;
       }
-      const SearchedCut found = search_cut(asked, judge, 40);
+      const planner::SearchedCut found = planner::search_cut(asked, judge, 40);
       CHECK(found.simulated <= 40);
       CHECK(found.plain == "balanced");
       CHECK(standing(found.first) == *balanced);
@@ -157,7 +158,7 @@ TEST_CASE("under every schedule the search is never worse than a plain or a prom
         if (!other || std::string(plain) == "uniform") continue;
         CHECK(standing(found.verdict) <= *other);
       }
-      const std::vector<std::string> promising = promising_cuts(asked, 10);
+      const std::vector<std::string> promising = planner::promising_cuts(asked, 10);
       CHECK(promising.size() <= 10);
       CHECK(std::set<std::string>(promising.begin(), promising.end()).size() == promising.size());
       for (const std::string& cut : promising) {
@@ -177,9 +178,9 @@ TEST_CASE("the search gives the same again, and more cuts never make it worse") 
     Judge judge;
     std::optional<Standing> before;
     for (const int most : {1, 5, 30}) {
-      const SearchedCut found = search_cut(asked, judge, most);
+      const planner::SearchedCut found = planner::search_cut(asked, judge, most);
       Judge other;
-      const SearchedCut again = search_cut(asked, other, most);
+      const planner::SearchedCut again = planner::search_cut(asked, other, most);
       CHECK(found.simulated == most);
       CHECK(again.partition == found.partition);
       CHECK(standing(again.verdict) == standing(found.verdict));
@@ -187,8 +188,8 @@ TEST_CASE("the search gives the same again, and more cuts never make it worse") 
       before = standing(found.verdict);
     }
     // Searches at the same time may share what is kept.
-    std::vector<SearchedCut> both(2);
-    in_parallel(2, 2, [&](std::size_t i) { both[i] = search_cut(asked, judge, 30); });
+    std::vector<planner::SearchedCut> both(2);
+    in_parallel(2, 2, [&](std::size_t i) { both[i] = planner::search_cut(asked, judge, 30); });
     CHECK(both[0].partition == both[1].partition);
     CHECK(standing(both[0].verdict) == *before);
   }
@@ -196,8 +197,8 @@ TEST_CASE("the search gives the same again, and more cuts never make it worse") 
 
 Case case_of(const SettingRequest& request, const std::string& schedule) {
   const Setting setting = read_setting(request);
-  return searched_case(request, setting, parse_schedules(schedule).at(0),
-                       setting.device_counts.front());
+  return planner::searched_case(request, setting, parse_schedules(schedule).at(0),
+                                setting.device_counts.front());
 }
 
 TEST_CASE("ResNet-50 on four V100 by PCIe: a cut at least 7 % faster than balanced") {
@@ -207,7 +208,7 @@ TEST_CASE("ResNet-50 on four V100 by PCIe: a cut at least 7 % faster than balanc
   request.microbatches = 32;
   Judge judge;
   const Case asked = case_of(request, "1f1b");
-  const SearchedCut found = search_cut(asked, judge, 100);
+  const planner::SearchedCut found = planner::search_cut(asked, judge, 100);
   const double faster = to_seconds(found.first.step) / to_seconds(found.verdict.step);
   CHECK(faster > 1.07);
   // Of all 26 235 cuts it is the best.
@@ -237,7 +238,7 @@ TEST_CASE("Llama 3 70B: whole blocks at least as good as the layout that was mad
   const Case asked = case_of(request, "interleaved_1f1b:chunks=5");
   // NVIDIA-NeMo/Megatron-Bridge #5391.
   const Standing by_hand = standing_of(judge, asked, "Et*2|(t*2|)*34,t*3|(t*2|)*3,tL").value();
-  const SearchedCut found = search_cut(asked, judge, 40, true);
+  const planner::SearchedCut found = planner::search_cut(asked, judge, 40, true);
   CHECK(found.plain == "blocks");
   CHECK(standing(found.verdict) <= by_hand);
   CHECK(found.verdict.step < found.first.step);
@@ -276,7 +277,7 @@ TEST_CASE("PipeDream's plans: no cut of the same replicas is found that is slowe
       Case searched = asked;
       searched.spec = parse_schedules(plan.schedule).at(0);
       Judge judge;
-      const SearchedCut found = search_cut(searched, judge, 60);
+      const planner::SearchedCut found = planner::search_cut(searched, judge, 60);
       CHECK(found.verdict.step <= plan.step_time);
       if (found.verdict.step < plan.step_time) ++shorter;
     }
@@ -286,7 +287,7 @@ TEST_CASE("PipeDream's plans: no cut of the same replicas is found that is slowe
 
 std::string refusal(const Case& asked) {
   try {
-    with_searched_cut(asked);
+    planner::with_searched_cut(asked);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -295,7 +296,7 @@ std::string refusal(const Case& asked) {
 
 TEST_CASE("what cannot be searched is refused, or left for the simulation to refuse") {
   Case asked = uniform_case("1f1b", 4, 4);
-  CHECK(with_searched_cut(asked).partition == "balanced");
+  CHECK(planner::with_searched_cut(asked).partition == "balanced");
   asked.partition = "simulated:mots=5";
   CHECK(refusal(asked).find("option \"mots=5\" is not known (most=N, blocks)") !=
         std::string::npos);
@@ -310,18 +311,18 @@ TEST_CASE("what cannot be searched is refused, or left for the simulation to ref
   // The schedule cuts, so that there is nothing to search.
   Case assigns = asked;
   assigns.spec = parse_schedules("layerpipe").at(0);
-  CHECK(with_searched_cut(assigns).partition == "simulated");
-  CHECK_THROWS_AS(study(with_searched_cut(assigns)), UsageError);
+  CHECK(planner::with_searched_cut(assigns).partition == "simulated");
+  CHECK_THROWS_AS(study(planner::with_searched_cut(assigns)), UsageError);
   // More stages than layers.
   Case wide = uniform_case("1f1b", 9, 4);
   wide.partition = "simulated";
-  CHECK(with_searched_cut(wide).partition == "balanced");
-  CHECK(with_searched_cut(wide).cut_asked() == "simulated");
-  CHECK_THROWS_AS(study(with_searched_cut(wide)), UsageError);
+  CHECK(planner::with_searched_cut(wide).partition == "balanced");
+  CHECK(planner::with_searched_cut(wide).cut_asked() == "simulated");
+  CHECK_THROWS_AS(study(planner::with_searched_cut(wide)), UsageError);
   // One stage has one cut.
   Case one = uniform_case("1f1b", 1, 4);
   one.partition = "simulated";
-  const Case found = with_searched_cut(one);
+  const Case found = planner::with_searched_cut(one);
   CHECK(found.partition == "0-");
   CHECK(found.found_cut->all);
   CHECK(found.found_cut->simulated == 1);

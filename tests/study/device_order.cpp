@@ -88,14 +88,14 @@ TEST_CASE("of all orders of a few devices none is better than the one that is fo
     Judged best;
     do {
       Case other = asked;
-      other.cluster = in_order(asked.cluster, order);
+      other.cluster = planner::in_order(asked.cluster, order);
       const Judged here = judged(other);
       if (better(here, best)) best = here;
     } while (std::next_permutation(order.begin(), order.end()));
-    const DeviceOrder found = search_device_order(asked);
+    const DeviceOrder found = planner::search_device_order(asked);
     CHECK(found.all());
     Case chosen = asked;
-    chosen.cluster = in_order(asked.cluster, found.order);
+    chosen.cluster = planner::in_order(asked.cluster, found.order);
     const Judged here = judged(chosen);
     CHECK(here.runs == best.runs);
     CHECK(here.fits == best.fits);
@@ -112,16 +112,16 @@ TEST_CASE("a search that is cut short is never worse than the given order, and r
     const Case asked = random_case(random, round % 2 == 0 ? "1f1b" : "zb_h1", 6);
     const int most = 1 + static_cast<int>(random() % 30);
     CAPTURE(round);
-    const DeviceOrder found = search_device_order(asked, most);
+    const DeviceOrder found = planner::search_device_order(asked, most);
     CHECK(found.simulated <= most);
     const Judged given = judged(asked);
     Case chosen = asked;
-    chosen.cluster = in_order(asked.cluster, found.order);
+    chosen.cluster = planner::in_order(asked.cluster, found.order);
     CHECK_FALSE(better(given, judged(chosen)));
-    CHECK(search_device_order(asked, most).order == found.order);
-    const DeviceOrder longer = search_device_order(asked, 4 * most);
+    CHECK(planner::search_device_order(asked, most).order == found.order);
+    const DeviceOrder longer = planner::search_device_order(asked, 4 * most);
     Case other = asked;
-    other.cluster = in_order(asked.cluster, longer.order);
+    other.cluster = planner::in_order(asked.cluster, longer.order);
     CHECK_FALSE(better(judged(chosen), judged(other)));
   }
 }
@@ -140,7 +140,7 @@ TEST_CASE("exchanging two devices of one class changes no answer") {
     }
     // A wire of their own, whose ends may be exchanged.
     if (random() % 2 == 0) asked.cluster.links.push_back({"wire", 0, 1, {4'000'000'000}});
-    const std::vector<int> classes = device_classes(asked.cluster);
+    const std::vector<int> classes = planner::device_classes(asked.cluster);
     const Judged given = judged(asked);
     for (int a = 0; a < 4; ++a) {
       for (int b = a + 1; b < 4; ++b) {
@@ -148,7 +148,7 @@ TEST_CASE("exchanging two devices of one class changes no answer") {
         std::vector<int> order{0, 1, 2, 3};
         std::swap(nth(order, a), nth(order, b));
         Case other = asked;
-        other.cluster = in_order(asked.cluster, order);
+        other.cluster = planner::in_order(asked.cluster, order);
         CHECK(judged(other).step == given.step);
         ++exchanged;
       }
@@ -159,28 +159,28 @@ TEST_CASE("exchanging two devices of one class changes no answer") {
 
 TEST_CASE("devices of one kind are alike only with the same links") {
   Cluster cluster = uniform_cluster(4, std::nullopt, std::nullopt);
-  CHECK(device_classes(cluster) == std::vector<int>{0, 0, 0, 0});
+  CHECK(planner::device_classes(cluster) == std::vector<int>{0, 0, 0, 0});
   cluster.devices[2].rate = 0.5;
-  CHECK(device_classes(cluster) == std::vector<int>{0, 0, 1, 0});
+  CHECK(planner::device_classes(cluster) == std::vector<int>{0, 0, 1, 0});
   cluster.links = {{"wire", 0, 3, parse_bandwidth("1GB/s")}};
-  CHECK(device_classes(cluster) == std::vector<int>{0, 1, 2, 0});  // the ends of one wire
+  CHECK(planner::device_classes(cluster) == std::vector<int>{0, 1, 2, 0});  // the ends of one wire
   cluster.links.push_back({"wire", 0, 1, parse_bandwidth("1GB/s")});
-  CHECK(device_classes(cluster) == std::vector<int>{0, 1, 2, 1});
+  CHECK(planner::device_classes(cluster) == std::vector<int>{0, 1, 2, 1});
   cluster.links.back().latency_back = parse_time("1us");
-  CHECK(device_classes(cluster) == std::vector<int>{0, 1, 2, 3});
+  CHECK(planner::device_classes(cluster) == std::vector<int>{0, 1, 2, 3});
 }
 
 TEST_CASE("devices in another order keep their names, their links and their machines") {
   Cluster cluster = uniform_cluster(3, LinkSpec{parse_bandwidth("1GB/s"), {}}, std::nullopt);
   cluster.devices[2].rate = 3;
   cluster.links.push_back({"wire", 0, 2, parse_bandwidth("9GB/s")});
-  const Cluster turned = in_order(cluster, {2, 0, 1});
+  const Cluster turned = planner::in_order(cluster, {2, 0, 1});
   CHECK(turned.devices[0].name == "gpu2");
   CHECK(turned.devices[0].rate == 3);
   CHECK(turned.links.back().from == 1);  // gpu0
   CHECK(turned.links.back().to == 0);    // gpu2
   CHECK(network_of(turned).between(0, 1).bandwidth == network_of(cluster).between(2, 0).bandwidth);
-  CHECK(in_order(turned, {1, 2, 0}) == cluster);
+  CHECK(planner::in_order(turned, {1, 2, 0}) == cluster);
 }
 
 // The first stage of 1F1B holds most stashes.
@@ -189,7 +189,7 @@ TEST_CASE("an order that fits goes before a faster one that does not") {
   asked.partition = "uniform";
   asked.cluster.devices[3].memory = parse_bytes("25MB");
   CHECK(study(asked).fit == Fit::no);
-  const Case found = with_searched_order(asked);
+  const Case found = planner::with_searched_order(asked);
   REQUIRE(found.device_order);
   CHECK_FALSE(found.device_order->given_fits);
   CHECK(found.cluster.devices[0].name == "gpu3");
@@ -199,7 +199,7 @@ TEST_CASE("the note on an order says what it gains") {
   Case asked = uniform_case("1f1b", 3, 6);
   asked.model = uniform_model("layers=7,forward=1ms,input_grad=1ms,weight_grad=1ms");
   asked.cluster.devices[1].rate = 0.5;
-  const Case found = with_searched_order(asked);
+  const Case found = planner::with_searched_order(asked);
   const std::vector<std::string> notes = stream_notes(found, study(found));
   REQUIRE(!notes.empty());
   CHECK(
@@ -207,7 +207,7 @@ TEST_CASE("the note on an order says what it gains") {
       "1f1b: devices in the order gpu0, gpu2, gpu1: 66.00 ms a step, 4.3 % less than the 69.00 ms "
       "in the given order (simulated: all 3 that differ)");
   Case alike = uniform_case("1f1b", 4, 8);
-  alike = with_searched_order(alike);
+  alike = planner::with_searched_order(alike);
   CHECK(stream_notes(alike, study(alike)).front() ==
         "1f1b: no better order of the devices than the given one was found (the devices are alike: "
         "there is no other)");
@@ -244,7 +244,7 @@ TEST_CASE("placements on racks are searched beside orders, and the better one is
   request.device_order = DeviceOrdering::search;
   const auto found = [&] {
     const Setting setting = read_setting(request);
-    return searched_case(request, setting, parse_schedules("1f1b").front(), 8);
+    return planner::searched_case(request, setting, parse_schedules("1f1b").front(), 8);
   };
   const Case best = found();
   REQUIRE(best.device_order);
@@ -276,7 +276,7 @@ TEST_CASE("placements on racks are searched beside orders, and the better one is
 TEST_CASE("a program says itself which device does what") {
   Case asked = uniform_case("1f1b", 2, 4);
   asked.program = study(asked).program;
-  CHECK_THROWS_WITH_AS(with_searched_order(asked),
+  CHECK_THROWS_WITH_AS(planner::with_searched_order(asked),
                        "--device-order search is for schedules: a given program says itself which "
                        "device does what",
                        UsageError);
@@ -327,8 +327,9 @@ Case ranked_case(const Cluster& cluster, int tensor, int data, int pipeline) {
 TEST_CASE("with degrees machines are permuted, and the best of all orders is found") {
   const std::vector<double> rates{0.5, 1, 0.5};
   const Case asked = ranked_case(machines_of_two(rates), 2, 1, 3);
-  CHECK(unit_classes(asked.ranked->devices(), ordered_units(asked)) == std::vector<int>{0, 1, 0});
-  const DeviceOrder found = search_device_order(asked);
+  CHECK(planner::unit_classes(asked.ranked->devices(), planner::ordered_units(asked)) ==
+        std::vector<int>{0, 1, 0});
+  const DeviceOrder found = planner::search_device_order(asked);
   CHECK(found.machines);
   CHECK(found.orders == 3);
   CHECK(found.all());
@@ -339,7 +340,7 @@ TEST_CASE("with degrees machines are permuted, and the best of all orders is fou
   }
   CHECK(found.found == best);
   CHECK(found.names == std::vector<std::string>{"host1", "host0", "host2"});
-  const Case chosen = with_searched_order(asked);
+  const Case chosen = planner::with_searched_order(asked);
   CHECK(study(chosen).step_time == best);
   CHECK(chosen.cluster.devices[0].rate == 1);
   CHECK(stream_notes(chosen, study(chosen))
@@ -355,7 +356,7 @@ TEST_CASE("replicas that differ in the given order may be alike in another") {
   CHECK(slow_together.pipelines() == 1);
   const Case mixed = ranked_case(machines_of_two({0.5, 1, 1, 0.5}), 2, 2, 2);
   CHECK(mixed.pipelines() == 2);
-  const Case chosen = with_searched_order(mixed);
+  const Case chosen = planner::with_searched_order(mixed);
   CHECK(study(chosen).step_time <= study(slow_together).step_time);
   CHECK(chosen.device_order->orders == 6);
 }
@@ -364,7 +365,7 @@ TEST_CASE("machines with other links or hosts are of classes of their own") {
   Cluster cluster = machines_of_two({1, 1, 1});
   const auto classes = [&](const Cluster& of) {
     const Case asked = ranked_case(of, 2, 1, 3);
-    return unit_classes(asked.ranked->devices(), ordered_units(asked));
+    return planner::unit_classes(asked.ranked->devices(), planner::ordered_units(asked));
   };
   CHECK(classes(cluster) == std::vector<int>{0, 0, 0});
   Cluster slow = cluster;

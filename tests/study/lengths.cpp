@@ -146,7 +146,7 @@ TEST_CASE("lengths that cannot be are refused in a sentence") {
   CHECK(refused("no-such-file").find("no-such-file") != std::string::npos);
   CHECK_THROWS_AS(case_of("model:resnet50@h100", "1,2,3,4", 4), UsageError);
   CHECK_THROWS_AS(case_of(llama, "1,2,3,4", 4, "seq1f1b:sequence_chunks=2"), UsageError);
-  PlanQuestion question;
+  answers::PlanQuestion question;
   question.request.setting = request_of(llama, "lognormal(4096,1)", 4);
   CHECK_THROWS_AS(answer(question), UsageError);
   CHECK(refused("packed:1024:2048,1,1,1").find("a document of 2048 tokens") != std::string::npos);
@@ -265,19 +265,19 @@ TEST_CASE("a program keeps the lengths of its micro-batches and slices") {
 namespace {
 
 // Five micro-batches of a step, planned on as many devices.
-PlanQuestion planned(const std::string& lengths, int samples) {
-  PlanQuestion question;
-  PlanRequest& request = question.request;
+answers::PlanQuestion planned(const std::string& lengths, int samples) {
+  answers::PlanQuestion question;
+  planner::PlanRequest& request = question.request;
   request.setting.trace = llama + ",seq=4096";
   request.setting.lengths = lengths;
   request.setting.cluster.cluster = "h100x8";
   request.setting.devices = {4};
   request.samples = samples;
-  fix(request.space, "tp=1");
-  fix(request.space, "dp=1");
-  fix(request.space, "cp=1");
-  fix(request.space, "schedule=1f1b|zb_h1");
-  fix(request.space, "recompute=none");
+  planner::fix(request.space, "tp=1");
+  planner::fix(request.space, "dp=1");
+  planner::fix(request.space, "cp=1");
+  planner::fix(request.space, "schedule=1f1b|zb_h1");
+  planner::fix(request.space, "recompute=none");
   request.threads = 1;
   return question;
 }
@@ -298,13 +298,13 @@ TEST_CASE("an order of no lengths has no effect, and says so where degrees are s
 }
 
 TEST_CASE("a plan of equal lengths is the plan without them") {
-  const Plan plain = answer([&] {
-                       PlanQuestion question = planned("", 6);
-                       fix(question.request.space, "microbatch-size=1");
-                       return question;
-                     }())
-                         .plan;
-  const Plan same = answer(planned("4096,4096,4096,4096,4096,4096", 6)).plan;
+  const planner::Plan plain = answer([&] {
+                                answers::PlanQuestion question = planned("", 6);
+                                planner::fix(question.request.space, "microbatch-size=1");
+                                return question;
+                              }())
+                                  .plan;
+  const planner::Plan same = answer(planned("4096,4096,4096,4096,4096,4096", 6)).plan;
   REQUIRE_FALSE(plain.front.empty());
   REQUIRE(same.front.size() == plain.front.size());
   for (std::size_t i = 0; i < plain.front.size(); ++i) {
@@ -317,12 +317,12 @@ TEST_CASE("a plan of equal lengths is the plan without them") {
 
 TEST_CASE("a recommended order takes the step that is printed, and none of the others less") {
   const std::string lengths = "8192,512,4096+1024,1024,6144,2048";
-  const PlanAnswer found = answer(planned(lengths, 6));
+  const answers::PlanAnswer found = answer(planned(lengths, 6));
   REQUIRE(found.plan.recommended);
   CHECK_FALSE(found.plan.exhausted);  // not every cut in every order
   CHECK(found.plan.front.front().candidate.lengths_order);
   CHECK(found.plan.front.front().flags.find("--lengths-order") != std::string::npos);
-  for (const PlanPoint& point : found.plan.front) {
+  for (const planner::PlanPoint& point : found.plan.front) {
     SettingRequest request = request_of(found.request.setting, point.candidate);
     CHECK(request.microbatches == 6);
     const auto step = [&] {
@@ -333,7 +333,7 @@ TEST_CASE("a recommended order takes the step that is printed, and none of the o
     CHECK(step() == point.verdict.step);
     CHECK(point.verdict.step >= found.plan.bound);
   }
-  const PlanPoint& first = found.plan.front.front();
+  const planner::PlanPoint& first = found.plan.front.front();
   SettingRequest request = request_of(found.request.setting, first.candidate);
   for (const LengthsOrder order : all_lengths_orders) {
     request.lengths_order = order;
@@ -342,7 +342,7 @@ TEST_CASE("a recommended order takes the step that is printed, and none of the o
         make_case(request, setting, first.candidate.spec, setting.device_counts.front());
     CHECK(study(asked).step_time >= first.verdict.step);
   }
-  const auto refused = [](const PlanQuestion& question) {
+  const auto refused = [](const answers::PlanQuestion& question) {
     return test::complaint<UsageError>([&] { answer(question); });
   };
   CHECK(refused(planned(lengths, 7)).find("--samples 6") != std::string::npos);

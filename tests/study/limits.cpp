@@ -341,7 +341,8 @@ TEST_CASE("unknown bytes are unknown in the fit and null in JSON, for every sche
     for (Device& device : asked.cluster.devices) device.memory = Bytes{1};
     const Outcome outcome = study(asked);
     CHECK(outcome.fit == Fit::unknown);
-    const auto json = nlohmann::json::parse(outcome_json(setting_of(asked), asked, outcome, false));
+    const auto json =
+        nlohmann::json::parse(report::outcome_json(setting_of(asked), asked, outcome, false));
     CHECK(json["fits"] == "unknown");
     for (const auto& device : json["per_device"]) {
       CHECK(device["peak_bytes"].is_null());

@@ -30,26 +30,28 @@ using test::uniform_case;
 nlohmann::json devices_json(const Case& asked, const Outcome& outcome) {
   Setting setting;
   setting.model = asked.model;
-  return nlohmann::json::parse(outcome_json(setting, asked, outcome, false)).at("per_device");
+  return nlohmann::json::parse(report::outcome_json(setting, asked, outcome, false))
+      .at("per_device");
 }
 
 TEST_CASE("the peak in words: when, at which op, and what is held, the largest first") {
   // Stage 0 of 1F1B: two layers of 4 MB weights and 4 MB gradients, four stashes of 2 MB, and 1 MB
   // of output while F runs.
   const Outcome outcome = study(uniform_case("1f1b", 4, 8));
-  const std::string sentence = peak_sentence(outcome, 0);
+  const std::string sentence = report::peak_sentence(outcome, 0);
   CHECK(contains(sentence, "gpu0 peaks at 25.00 MB at "));
   CHECK(contains(sentence, " while 0F3 (forward of micro-batch 3 in stage 0) runs: "));
   CHECK(contains(sentence, "8.000 MB stash (4 micro-batches)"));
   CHECK(contains(sentence, "8.000 MB weights"));
   CHECK(contains(sentence, "8.000 MB gradients"));
   CHECK(sentence.ends_with(", 1.000 MB workspace"));
-  CHECK(peak_lines(outcome, false) == sentence + "\n");
-  CHECK(peak_lines(outcome, true).find("\ngpu3 peaks at ") != std::string::npos);
+  CHECK(report::peak_lines(outcome, false) == sentence + "\n");
+  CHECK(report::peak_lines(outcome, true).find("\ngpu3 peaks at ") != std::string::npos);
 }
 
 TEST_CASE("of a device with several stages the sentence counts stashes") {
-  CHECK(contains(peak_sentence(study(uniform_case("interleaved_1f1b", 2, 4)), 0), " stashes)"));
+  CHECK(contains(report::peak_sentence(study(uniform_case("interleaved_1f1b", 2, 4)), 0),
+                 " stashes)"));
 }
 
 TEST_CASE("near the limit a peak fits to the byte into the memory less the reserve") {
@@ -83,7 +85,7 @@ TEST_CASE("the reserve of a device is beside its peak, in words and in JSON") {
   asked.cluster.devices[0].reserve = Bytes{3'000'000};
   const Outcome outcome = study(asked);
   CHECK(outcome.memory.device[0].peak == peak);
-  CHECK(peak_sentence(outcome, 0).ends_with("; beside it 3.000 MB of reserve"));
+  CHECK(report::peak_sentence(outcome, 0).ends_with("; beside it 3.000 MB of reserve"));
   const auto devices = devices_json(asked, outcome);
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const auto& use = devices[d].at("peak_by_category");
@@ -181,7 +183,7 @@ TEST_CASE("a measured peak has no composition") {
   const auto device = devices_json(asked, outcome).at(0);
   CHECK(device.at("peak_by_category").is_null());
   CHECK(device.at("peak_op").is_null());
-  CHECK(!contains(peak_sentence(outcome, 0), ": "));
+  CHECK(!contains(report::peak_sentence(outcome, 0), ": "));
 }
 
 }  // namespace

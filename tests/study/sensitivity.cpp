@@ -487,25 +487,26 @@ TEST_CASE("table and tornado show the levers that change the step, the largest g
   for (std::size_t i = 1; i < found.effects.size(); ++i) {
     CHECK(found.effects[i - 1].faster <= found.effects[i].faster);
   }
-  const std::string table = sensitivity_table(found, 2, 0);
+  const std::string table = report::sensitivity_table(found, 2, 0);
   CHECK(table.find("backward") != std::string::npos);
   CHECK(table.find("more change the step less") != std::string::npos);
   // A change of half a thousandth is folded.
   Sensitivity mild = found;
   LeverEffect& last = mild.effects.back();
   last.faster = last.twice = last.free = last.slower = mild.step + mild.step / 2000;
-  CHECK(sensitivity_table(mild, 1000, 0).find("1 more change the step by less than 0.1 %") !=
-        std::string::npos);
-  CHECK(sensitivity_tornado(mild, 1000).bars.size() == mild.effects.size() - 1);
-  CHECK(sensitivity_tornado(found, 1000).bars.size() == found.effects.size());
-  const Tornado tornado = sensitivity_tornado(found, 3);
+  CHECK(
+      report::sensitivity_table(mild, 1000, 0).find("1 more change the step by less than 0.1 %") !=
+      std::string::npos);
+  CHECK(report::sensitivity_tornado(mild, 1000).bars.size() == mild.effects.size() - 1);
+  CHECK(report::sensitivity_tornado(found, 1000).bars.size() == found.effects.size());
+  const report::Tornado tornado = report::sensitivity_tornado(found, 3);
   CHECK(tornado.bars.size() == 3);
   CHECK(tornado.bars.front().faster < 0);
   CHECK(tornado.bars.front().slower > 0);
-  const std::string svg = tornado_svg(tornado);
+  const std::string svg = report::tornado_svg(tornado);
   CHECK(svg.find("twice as fast") != std::string::npos);
   CHECK(svg.find(tornado.bars.front().name) != std::string::npos);
-  CHECK_THROWS_AS(tornado_svg({}), UsageError);
+  CHECK_THROWS_AS(report::tornado_svg({}), UsageError);
 }
 
 TEST_CASE("a step without time has no sensitivity") {

@@ -446,7 +446,8 @@ TEST_CASE(
   const auto planned = [](const std::string& trace, int pipeline) {
     const Setting setting = read_setting(request_of(trace, 4));
     std::vector<std::string> slices;
-    for (const Family& family : families_of({}, setting.model, pipeline, has_kernels(trace))) {
+    for (const planner::Family& family :
+         planner::families_of({}, setting.model, pipeline, has_kernels(trace))) {
       const auto knob = family.spec.knobs.find("sequence_chunks");
       if (knob != family.spec.knobs.end() && family.spec.scheduler->name == "seq1f1b" &&
           family.recomputation.parts.empty()) {
@@ -462,10 +463,10 @@ TEST_CASE(
   CHECK(planned("model:llama3-8b@h100,layers=8,seq=1024", 4).empty());
   CHECK(planned("model:llama3-8b@h100,layers=8,seq=8192", 1).empty());
   CHECK(planned("uniform:layers=8", 4).empty());
-  PlanSpace named;
+  planner::PlanSpace named;
   named.schedules = {test::spec("seq1f1b:sequence_chunks=4")};
   const Setting setting = read_setting(request_of("uniform:layers=8", 4));
-  CHECK(cuts_sequences(families_of(named, setting.model, 4).front().spec));
+  CHECK(planner::cuts_sequences(planner::families_of(named, setting.model, 4).front().spec));
 
   const auto proposes_slices = [](const std::string& schedule) {
     SettingRequest request = request_of("model:llama3-8b@h100,layers=8", 4);
@@ -475,10 +476,11 @@ TEST_CASE(
     const Case asked = make_case(request, its, spec, 4);
     Judge judge;
     const Verdict verdict = judge.verdict(asked);
-    const auto changes =
-        single_changes(candidate_of(request, its, spec, 4), asked, verdict, ChangeLimits{});
-    return std::any_of(changes.begin(), changes.end(),
-                       [](const Change& change) { return cuts_sequences(change.candidate.spec); });
+    const auto changes = planner::single_changes(planner::candidate_of(request, its, spec, 4),
+                                                 asked, verdict, planner::ChangeLimits{});
+    return std::any_of(changes.begin(), changes.end(), [](const planner::Change& change) {
+      return planner::cuts_sequences(change.candidate.spec);
+    });
   };
   CHECK_FALSE(proposes_slices("1f1b"));
   CHECK(proposes_slices("seq1f1b:sequence_chunks=4"));
@@ -487,7 +489,7 @@ TEST_CASE(
 // Parts as `costs` prices them: the layers of the trace with the plan's micro-batch, or of a
 // sequence of a slice's tokens.
 TEST_CASE("recommendations cost what their parts do") {
-  PlanRequest request;
+  planner::PlanRequest request;
   request.setting.trace = "model:llama3-8b@h100,layers=8";
   request.setting.cluster.memory = Bytes{80'000'000'000};
   request.setting.cluster.link = parse_link("50GB/s,5us");
@@ -499,9 +501,9 @@ TEST_CASE("recommendations cost what their parts do") {
   for (const char* const schedules : {"", "seq1f1b:sequence_chunks=2,seq1f1b:sequence_chunks=4"}) {
     if (*schedules != '\0') request.space.schedules = parse_schedules(schedules);
     if (*schedules == '\0' && !test::thorough) request.space.schedules = parse_schedules("1f1b");
-    const Plan found = plan(request);
+    const planner::Plan found = planner::plan(request);
     REQUIRE_FALSE(found.front.empty());
-    for (const PlanPoint& point : found.front) {
+    for (const planner::PlanPoint& point : found.front) {
       CAPTURE(point.flags);
       const ScheduleSpec& spec = point.candidate.spec;
       const auto knob = spec.knobs.find("sequence_chunks");
@@ -512,7 +514,7 @@ TEST_CASE("recommendations cost what their parts do") {
       const Model tokens = opened(trace + fmt::format(",seq={}", 8192 / slices));
       const double earlier =
           size * attention_to_earlier_slices(tokens, {"", 8192, slices}, "h100", 32, 128);
-      Evaluator evaluator(request.setting);
+      planner::Evaluator evaluator(request.setting);
       CHECK(off(evaluator.case_of(point.candidate), slices * seconds(tokens) + earlier) < agreed);
     }
   }
@@ -531,7 +533,7 @@ TEST_CASE("the rows of a comparison cost what their parts do") {
     const double whole = seconds(setting.model);
     for (const ScheduleSpec& spec : schedules) {
       const Case asked = make_case(request, setting, spec, 4);
-      if (cuts_sequences(spec)) {
+      if (planner::cuts_sequences(spec)) {
         CHECK(computed(study(asked)) > asked.microbatches * whole);
       } else {
         CHECK(off(asked, whole) < agreed);

@@ -119,9 +119,9 @@ TEST_CASE("a model without a vocabulary, and plans, are refused in one sentence"
       study(case_of("uniform:layers=8", "1f1b:vocabulary=one_barrier", 4, 8)),
       doctest::Contains("a vocabulary is divided where the first layer is of kind \"embedding\""),
       UsageError);
-  PlanSpace space;
+  planner::PlanSpace space;
   space.schedules = {test::spec("1f1b:vocabulary=one_barrier")};
-  CHECK_THROWS_WITH_AS(families_of(space, case_of(small, "1f1b", 4, 8).model, 4),
+  CHECK_THROWS_WITH_AS(planner::families_of(space, case_of(small, "1f1b", 4, 8).model, 4),
                        "1f1b:vocabulary=one_barrier: plans are searched with the vocabulary whole; "
                        "take vocabulary=whole, or give the schedule to `stageline simulate` or "
                        "`stageline compare`",

@@ -44,7 +44,7 @@ TEST_CASE("a delay or a window that a stage has not is a dash") {
       "stageline-program 1\nmicrobatches: 2\nsteps: 1\nweights: latest\nstage 0: gpu0\nstage 1: "
       "gpu1\ndelays: - 0\nwindows: 2 -\ngpu0: 0F0 0F1 0B0 0B1\ngpu1: 1F0 1B0 1F1 1B1\n");
   const Outcome outcome = study(asked);
-  const std::string report = stream_report(outcome);
+  const std::string report = report::stream_report(outcome);
   CHECK(report.find("updates old): - 0\n") != std::string::npos);
   CHECK(report.find("at most): 2 -\n") != std::string::npos);
   CHECK(parse_program(print(outcome.program)) == outcome.program);

@@ -159,8 +159,9 @@ std::vector<Case> cases(unsigned seed, int each) {
   return all;
 }
 
-Candidate of_language_model(const std::string& schedule, int tensor, int data, int pipeline) {
-  Candidate candidate;
+planner::Candidate of_language_model(const std::string& schedule, int tensor, int data,
+                                     int pipeline) {
+  planner::Candidate candidate;
   candidate.spec = parse_schedules(schedule).at(0);
   candidate.shape.degrees.tensor = tensor;
   candidate.shape.degrees.data = data;
@@ -199,10 +200,10 @@ TEST_CASE("verdicts of language models on ranks are what study() says") {
   SettingRequest base;
   base.trace = "model:gpt@h100,layers=8,hidden=1024,heads=16,vocab=51200,seq=1024,batch=1";
   base.cluster.cluster = "h100x8*2";
-  Evaluator evaluator(base, 2);
-  std::vector<Candidate> all;
+  planner::Evaluator evaluator(base, 2);
+  std::vector<planner::Candidate> all;
   for (const char* const schedule : {"1f1b", "zb_h1", "interleaved_1f1b", "dualpipe_v", "gpipe"}) {
-    Candidate candidate = of_language_model(schedule, 2, 2, 4);
+    planner::Candidate candidate = of_language_model(schedule, 2, 2, 4);
     all.push_back(candidate);
     candidate.shape.degrees.precision = find_precision("bf16");
     for (const Zero zero : {Zero::optimizer, Zero::weights}) {
@@ -215,9 +216,9 @@ TEST_CASE("verdicts of language models on ranks are what study() says") {
     all.push_back(of_language_model(schedule, 1, 1, 8));
   }
   int judged = 0;
-  for (const Candidate& candidate : all) {
+  for (const planner::Candidate& candidate : all) {
     const Said studied = by_study(evaluator.case_of(candidate));
-    const Judgement judgement = evaluator.judge(candidate);
+    const planner::Judgement judgement = evaluator.judge(candidate);
     CHECK(judgement.verdict.has_value() == studied.why_not.empty());
     judged += judgement.verdict ? 1 : 0;
     check_same(evaluator.case_of(candidate),

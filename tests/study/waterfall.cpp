@@ -94,7 +94,7 @@ TEST_CASE("of equal stages all above the ideal is fill and drain") {
   CHECK(waterfall.ideal == 48 * ms);  // 8 micro-batches of 24 ms on 4 devices
   CHECK(waterfall.step == 66 * ms);   // (8 + 4 - 1) · 6 ms
   CHECK(waterfall.of(StepCause::fill_and_drain) == 18 * ms);
-  const std::string table = waterfall_table(waterfall, 0);
+  const std::string table = report::waterfall_table(waterfall, 0);
   CHECK(table.find("fill and drain") != std::string::npos);
   CHECK(table.find("messages") == std::string::npos);
 }

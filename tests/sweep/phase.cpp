@@ -71,8 +71,8 @@ TEST_CASE("phase: refined maps have the winners of exhaustive ones, on any numbe
     int winners = 0;
     for (std::size_t j = 0; j < whole.chart.ys.size(); ++j) {
       for (std::size_t i = 0; i < whole.chart.xs.size(); ++i) {
-        const PhaseCell& a = refined.chart.cells[j][i];
-        const PhaseCell& b = whole.chart.cells[j][i];
+        const report::PhaseCell& a = refined.chart.cells[j][i];
+        const report::PhaseCell& b = whole.chart.cells[j][i];
         winners += b.winner ? 1 : 0;
         other += a.winner != b.winner || a.by_memory != b.by_memory ? 1 : 0;
         if (!a.known) continue;
@@ -112,7 +112,7 @@ TEST_CASE("phase: a map that is stopped is whole, and keeps what was simulated")
   std::int64_t known = 0;
   for (std::size_t j = 0; j < whole.chart.ys.size(); ++j) {
     for (std::size_t i = 0; i < whole.chart.xs.size(); ++i) {
-      const PhaseCell& cell = part.chart.cells[j][i];
+      const report::PhaseCell& cell = part.chart.cells[j][i];
       CHECK(cell.possible);
       if (!cell.known) continue;
       ++known;
@@ -142,7 +142,7 @@ TEST_CASE("phase: a winner has the highest throughput of the rows that fit") {
       if (row.verdict->fit == Fit::no) continue;
       if (!best || row.verdict->throughput > rows[cell * 5 + *best].verdict->throughput) best = s;
     }
-    const PhaseCell& found = map.chart.cells[cell / 4][cell % 4];
+    const report::PhaseCell& found = map.chart.cells[cell / 4][cell % 4];
     CHECK(found.winner == best);
     if (best) CHECK(found.by_memory == (rows[cell * 5 + *best].verdict->throughput < fastest));
     by_memory = by_memory || found.by_memory;
@@ -181,13 +181,13 @@ TEST_CASE(
 TEST_CASE("phase: ticks of a range are round, with the unit's prefix") {
   PhaseRequest request = question("link=500MB/s..100GB/s:log9", "microbatches=4,8");
   request.schedules = {"1f1b"};
-  const PhaseChart chart = phase_map(request).chart;
+  const report::PhaseChart chart = phase_map(request).chart;
   CHECK(chart.x == "link");
   CHECK(chart.x_words == "link bandwidth");
   CHECK(chart.y_words == "micro-batches");
   CHECK(chart.y_ticks.empty());
   std::vector<std::string> labels;
-  for (const PhaseTick& tick : chart.x_ticks) labels.push_back(tick.label);
+  for (const report::PhaseTick& tick : chart.x_ticks) labels.push_back(tick.label);
   CHECK(labels == std::vector<std::string>{"500 MB/s", "1 GB/s", "2 GB/s", "5 GB/s", "10 GB/s",
                                            "20 GB/s", "50 GB/s", "100 GB/s"});
   CHECK(chart.x_ticks.front().at == doctest::Approx(0.5));
@@ -195,7 +195,7 @@ TEST_CASE("phase: ticks of a range are round, with the unit's prefix") {
 }
 
 TEST_CASE("phase: text, and what is refused") {
-  PhaseChart chart;
+  report::PhaseChart chart;
   chart.title = "The fastest";
   chart.x = "link";
   chart.y = "m";
@@ -204,7 +204,7 @@ TEST_CASE("phase: text, and what is refused") {
   chart.names = {"1f1b", "zb_h1"};
   chart.cells = {{{0, 0.1, true, false, true, ""}, {0, 0.02, true, true, true, ""}, {}},
                  {{1, 0.5, true, false, true, ""}, {std::nullopt, {}, true, true, true, ""}, {}}};
-  CHECK("\n" + phase_text(chart, 40, 9) == R"(
+  CHECK("\n" + report::phase_text(chart, 40, 9) == R"(
 The fastest
 rows: m
 16 ┤BBBB····
@@ -223,15 +223,15 @@ into memory
   chart.x_words = "link bandwidth";
   chart.x_ticks = {{0.5, "1 GB/s"}, {1.5, "2 GB/s"}};
   chart.cells[0][1] = {0, 0.04, true, false, true, ""};
-  const std::string svg = phase_svg(chart);
+  const std::string svg = report::phase_svg(chart);
   CHECK(svg.find(">link bandwidth</text>") != std::string::npos);
   CHECK(svg.find(">2 GB/s</text>") != std::string::npos);
   CHECK(svg.find(">4GB/s</text>") == std::string::npos);
   CHECK(svg.find(">5 %</text>") != std::string::npos);   // between 10 % and 4 % ahead
   CHECK(svg.find(">20 %</text>") == std::string::npos);  // no line
   chart.names.resize(37);
-  CHECK_THROWS_AS(phase_svg(chart), UsageError);
-  CHECK_THROWS_AS(phase_text(chart, 20, 9), UsageError);
+  CHECK_THROWS_AS(report::phase_svg(chart), UsageError);
+  CHECK_THROWS_AS(report::phase_text(chart, 20, 9), UsageError);
 }
 
 }  // namespace stageline::phase_tests

@@ -12,8 +12,8 @@ namespace stageline::profiles {
 
 using examples::millisecond;
 
-inline const Drawing& small_run() {
-  static const Drawing run =
+inline const report::Drawing& small_run() {
+  static const report::Drawing run =
       examples::drawing_of(examples::one_f_one_b(3, 4), millisecond, millisecond / 8);
   return run;
 }

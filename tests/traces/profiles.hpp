@@ -109,7 +109,7 @@ inline std::map<Op, Span> spans_of(const Timeline& timeline) {
 
 /// Ranges of one device as a CPU shows them, `offset` later: a receive is only posted, and waited
 /// for inside of the op that reads it; gloo:recv ends when the message is there.
-inline std::vector<Range> cpu_ranges(const Drawing& run, std::size_t device,
+inline std::vector<Range> cpu_ranges(const report::Drawing& run, std::size_t device,
                                      std::int64_t offset = 0) {
   const std::map<Op, Span> spans = spans_of(run.timeline);
   std::vector<Range> ranges;
@@ -142,7 +142,7 @@ inline std::vector<Range> cpu_ranges(const Drawing& run, std::size_t device,
 inline std::string file_name(int rank) { return fmt::format("rank{}.json", rank); }
 
 /// One profile a device of the run, as the CPU shows it.
-inline std::vector<NamedText> cpu_profiles(const Drawing& run, const Form& form = {},
+inline std::vector<NamedText> cpu_profiles(const report::Drawing& run, const Form& form = {},
                                            const std::vector<std::int64_t>& offsets = {}) {
   std::vector<NamedText> files;
   for (std::size_t d = 0; d < run.timeline.devices.size(); ++d) {

@@ -12,8 +12,8 @@
 namespace stageline::log_tests {
 namespace {
 
-TrainingLog small_log() {
-  TrainingLog log;
+lab::TrainingLog small_log() {
+  lab::TrainingLog log;
   log.settings.model = "lenet5";
   log.settings.trace = "model:lenet5@h100";
   log.settings.schedule = "stale_weights:mapping=paired";
@@ -47,12 +47,12 @@ TrainingLog small_log() {
 
 // With `from` replaced once by `to`.
 std::string refusal(const std::string& from, const std::string& to) {
-  std::string text = to_json(small_log());
+  std::string text = lab::to_json(small_log());
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   text.replace(at, from.size(), to);
   try {
-    parse_training_log(text, "log.json");
+    lab::parse_training_log(text, "log.json");
     return "";
   } catch (const TraceError& error) {
     return error.what();
@@ -62,34 +62,34 @@ std::string refusal(const std::string& from, const std::string& to) {
 }  // namespace
 
 TEST_CASE("what is written is read back unchanged") {
-  TrainingLog log = small_log();
-  CHECK(parse_training_log(to_json(log), "log.json") == log);
+  lab::TrainingLog log = small_log();
+  CHECK(lab::parse_training_log(lab::to_json(log), "log.json") == log);
   log.software.clear();
   log.stages.clear();
   log.steps.clear();
   log.evaluations.clear();
-  CHECK(parse_training_log(to_json(log), "log.json") == log);
+  CHECK(lab::parse_training_log(lab::to_json(log), "log.json") == log);
   log = small_log();
   log.settings.steps = 3000;
   for (int i = 5; i <= 3000; ++i) {
     log.steps.push_back({Time{i * 999'999'999'999}, 1.0 / i});
   }
-  CHECK(parse_training_log(to_json(log), "log.json") == log);
+  CHECK(lab::parse_training_log(lab::to_json(log), "log.json") == log);
 }
 
 TEST_CASE("without its steps a log stands in another document, and keeps all else") {
-  TrainingLog log = small_log();
-  const std::string text = "{\n  \"log\": " + without_steps(log, 2) + "\n}\n";
+  lab::TrainingLog log = small_log();
+  const std::string text = "{\n  \"log\": " + lab::without_steps(log, 2) + "\n}\n";
   CHECK(text.find("\n    \"seed\": 7") != std::string::npos);
   const JsonValue tree = parse_json(text, "logs.json");
   log.steps.clear();
-  CHECK(read_without_steps(JsonNode(tree, "", "logs.json").at("log")) == log);
+  CHECK(lab::read_without_steps(JsonNode(tree, "", "logs.json").at("log")) == log);
 
   log.evaluations.back().step = 5;
   const auto refused = [&] {
-    const JsonValue broken = parse_json(without_steps(log, 0), "logs.json");
+    const JsonValue broken = parse_json(lab::without_steps(log, 0), "logs.json");
     try {
-      read_without_steps(JsonNode(broken, "/log", "logs.json"));
+      lab::read_without_steps(JsonNode(broken, "/log", "logs.json"));
       return std::string();
     } catch (const TraceError& error) {
       return std::string(error.what());
@@ -102,14 +102,14 @@ TEST_CASE("without its steps a log stands in another document, and keeps all els
 }
 
 TEST_CASE("a loss that is no number is null, and comes back as none") {
-  TrainingLog log = small_log();
+  lab::TrainingLog log = small_log();
   log.steps[2].loss = std::numeric_limits<double>::quiet_NaN();
   log.steps[3].loss = std::numeric_limits<double>::infinity();
   log.evaluations[1].loss = -std::numeric_limits<double>::infinity();
   log.evaluations[1].accuracy = std::numeric_limits<double>::quiet_NaN();
-  const std::string text = to_json(log);
+  const std::string text = lab::to_json(log);
   CHECK(text.find("2.25, 0.1, null, null]") != std::string::npos);
-  const TrainingLog back = parse_training_log(text, "log.json");
+  const lab::TrainingLog back = lab::parse_training_log(text, "log.json");
   CHECK(back.steps[1].loss == 0.1);
   CHECK(std::isnan(back.steps[2].loss));
   CHECK(std::isnan(back.steps[3].loss));
@@ -161,9 +161,9 @@ TEST_CASE("a log that cannot have been is refused, with the place") {
 }
 
 TEST_CASE("the table has a line a step, exact seconds, and the test set where it was looked at") {
-  TrainingLog log = small_log();
+  lab::TrainingLog log = small_log();
   log.steps[3].loss = std::numeric_limits<double>::quiet_NaN();
-  CHECK(to_csv(log) ==
+  CHECK(lab::to_csv(log) ==
         "step,samples,simulated_seconds,loss,test_loss,test_accuracy\n"
         "0,0,0.000000000000,,2.302585092994046,0.1\n"
         "1,32,1.000000000001,2.25,,\n"
@@ -173,7 +173,7 @@ TEST_CASE("the table has a line a step, exact seconds, and the test set where it
 }
 
 TEST_CASE("the stale share is that of the weights in stages that read old ones, while pipelined") {
-  TrainingLog log = small_log();
+  lab::TrainingLog log = small_log();
   CHECK(log.stale_share() == 0.75);
   log.settings.pipelined = 0;
   CHECK(log.stale_share() == 0);

@@ -50,7 +50,7 @@ Case uneven_case(const ScheduleSpec& spec, int devices) {
 }
 
 // The same read from the spans of the updates, by stage and device.
-std::vector<Time> ends_in_timeline(const TrainingProgram& training, std::int64_t steps) {
+std::vector<Time> ends_in_timeline(const lab::TrainingProgram& training, std::int64_t steps) {
   const Program& program = training.program;
   std::map<std::pair<int, int>, std::vector<Time>> updates;  // of a stage on a device, in order
   for (std::size_t d = 0; d < program.devices.size(); ++d) {
@@ -72,7 +72,7 @@ std::vector<Time> ends_in_timeline(const TrainingProgram& training, std::int64_t
 
 std::string refusal(const Case& asked, std::int64_t steps, std::int64_t pipelined) {
   try {
-    hybrid_step_ends(asked, steps, pipelined);
+    lab::hybrid_step_ends(asked, steps, pipelined);
     return "";
   } catch (const UsageError& error) {
     return error.what();
@@ -83,30 +83,31 @@ std::string refusal(const Case& asked, std::int64_t steps, std::int64_t pipeline
 
 TEST_CASE("PipeDream on two equal devices: 120 ms for the first mini-batch, 60 for the next") {
   const Case asked = uniform_case("pipedream", 2);
-  const TrainingProgram training = training_program(asked, 5);
-  CHECK_FALSE(steps_gather(training));
+  const lab::TrainingProgram training = lab::training_program(asked, 5);
+  CHECK_FALSE(lab::steps_gather(training));
   CHECK(training.asked.microbatches == 5);
   CHECK(training.asked.steps == 1);
-  CHECK(step_ends_of(training) == std::vector<Time>{120_ms, 180_ms, 240_ms, 300_ms, 360_ms});
+  CHECK(lab::step_ends_of(training) == std::vector<Time>{120_ms, 180_ms, 240_ms, 300_ms, 360_ms});
   // After three the pipeline is empty at 240 ms; then a whole mini-batch on one device each.
-  CHECK(hybrid_step_ends(asked, 5, 3) == std::vector<Time>{120_ms, 180_ms, 240_ms, 360_ms, 480_ms});
-  CHECK(hybrid_step_ends(asked, 2, 0) == std::vector<Time>{120_ms, 240_ms});
+  CHECK(lab::hybrid_step_ends(asked, 5, 3) ==
+        std::vector<Time>{120_ms, 180_ms, 240_ms, 360_ms, 480_ms});
+  CHECK(lab::hybrid_step_ends(asked, 2, 0) == std::vector<Time>{120_ms, 240_ms});
 }
 
 TEST_CASE("a flushed step ends when its last update does, and one device does all of its work") {
   // GPipe on two equal devices, four micro-batches: (4 + 1) · (20 + 40) ms.
   const Case asked = uniform_case("gpipe", 2);
-  const TrainingProgram training = training_program(asked, 3);
-  CHECK(steps_gather(training));
+  const lab::TrainingProgram training = lab::training_program(asked, 3);
+  CHECK(lab::steps_gather(training));
   CHECK(training.asked.microbatches == 4);
   CHECK(training.asked.steps == 3);
-  CHECK(step_ends_of(training) == std::vector<Time>{300_ms, 600_ms, 900_ms});
-  CHECK(hybrid_step_ends(asked, 3, 1) == std::vector<Time>{300_ms, 780_ms, 1260_ms});
+  CHECK(lab::step_ends_of(training) == std::vector<Time>{300_ms, 600_ms, 900_ms});
+  CHECK(lab::hybrid_step_ends(asked, 3, 1) == std::vector<Time>{300_ms, 780_ms, 1260_ms});
 }
 
 TEST_CASE("the steps of a round of replicas end together, with its one update") {
   const Case asked = uniform_case("pipedream:replicas=2-1", 3, "6");
-  const std::vector<Time> ends = step_ends_of(training_program(asked, 7));
+  const std::vector<Time> ends = lab::step_ends_of(lab::training_program(asked, 7));
   REQUIRE(ends.size() == 7);
   CHECK(ends[0] == ends[1]);
   CHECK(ends[2] == ends[3]);
@@ -120,8 +121,8 @@ TEST_CASE("steps end with the updates of the timeline, of every schedule with al
     const Case asked = uneven_case(spec, 4);
     constexpr std::int64_t steps = 8;
     try {
-      const TrainingProgram training = training_program(asked, steps);
-      const std::vector<Time> ends = step_ends_of(training);
+      const lab::TrainingProgram training = lab::training_program(asked, steps);
+      const std::vector<Time> ends = lab::step_ends_of(training);
       REQUIRE(ends.size() == steps);
       CHECK(ends == ends_in_timeline(training, steps));
       ++tried;
@@ -145,7 +146,7 @@ TEST_CASE("a training that is pipelined at first lasts as long as `stageline hyb
         CAPTURE(pipelined);
         const auto study = hybrid_study(asked, {pipelined, 160}, 1);
         if (!study) continue;  // no rounds that repeat
-        const std::vector<Time> ends = hybrid_step_ends(asked, 160, pipelined);
+        const std::vector<Time> ends = lab::hybrid_step_ends(asked, 160, pipelined);
         REQUIRE(ends.size() == 160);
         CHECK(ends.back() == study->asked.hybrid.total);
         ++tried;
@@ -165,24 +166,24 @@ TEST_CASE("one device: every layer's F and B by micro-batch, its U once, on the 
   asked.model.layers[0].input_grad = Time{10};
   asked.model.layers[0].weight_grad = Time{10};
   asked.model.layers[0].update = Time{1};
-  CHECK(one_device_step(asked, 1) == Time{31});
-  CHECK(one_device_step(asked, 3) == Time{91});
+  CHECK(lab::one_device_step(asked, 1) == Time{31});
+  CHECK(lab::one_device_step(asked, 3) == Time{91});
   asked.cluster.devices[1].rate = 2;
-  CHECK(one_device_step(asked, 1) == Time{16});  // 15.5
-  CHECK(one_device_step(asked, 3) == Time{46});  // 45.5: rounded once
+  CHECK(lab::one_device_step(asked, 1) == Time{16});  // 15.5
+  CHECK(lab::one_device_step(asked, 3) == Time{46});  // 45.5: rounded once
 }
 
 TEST_CASE("an order that was written for a flush goes on by its own steps under other weights") {
   Case asked = uniform_case("gpipe", 2);
   asked.weights = WeightRule::stash;
-  const TrainingProgram training = training_program(asked, 8);
-  CHECK_FALSE(steps_gather(training));
+  const lab::TrainingProgram training = lab::training_program(asked, 8);
+  CHECK_FALSE(lab::steps_gather(training));
   CHECK(training.asked.microbatches == 4);
   CHECK(training.asked.steps == 2);
-  CHECK(step_ends_of(training).size() == 8);
+  CHECK(lab::step_ends_of(training).size() == 8);
   CHECK(refusal(asked, 9, 6).find("must be a multiple of 4, not 6") != std::string::npos);
-  CHECK(hybrid_step_ends(asked, 9, 4).back() ==
-        step_ends_of(training_program(asked, 4)).back() + 5 * 120_ms);
+  CHECK(lab::hybrid_step_ends(asked, 9, 4).back() ==
+        lab::step_ends_of(lab::training_program(asked, 4)).back() + 5 * 120_ms);
 }
 
 TEST_CASE("what cannot be trained is refused in a sentence") {
@@ -203,7 +204,7 @@ TEST_CASE("what cannot be trained is refused in a sentence") {
   for (Layer& layer : asked.model.layers) layer.forward = longest_input;
   CHECK(refusal(asked, 50, 50).find("longer than the clock's") != std::string::npos);
   asked = uniform_case("pipedream", 2);
-  asked.program = training_program(asked, 2).program;
+  asked.program = lab::training_program(asked, 2).program;
   CHECK(refusal(asked, 2, 2) ==
         "a given program has the length it has and cannot be made as long as a training; name its "
         "--schedule instead");

@@ -113,7 +113,7 @@ bool sweep_is_simulate(Asker& asker, const Question& question, Questions& draw) 
 // What the library answers to the question as JSON is what the command prints.
 bool request_is_command(Asker& asker, const Question& question, Questions& /*draw*/) {
   const auto row = asker.simulate(question);
-  const Json answered = Json::parse(answer(request_of(question)));
+  const Json answered = Json::parse(report::answer(request_of(question)));
   const bool refused = answered.contains("error") || answered.at("rows").at(0).contains("error");
   asker.count(!refused);
   const std::string what = "the request " + request_of(question);

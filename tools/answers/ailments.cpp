@@ -12,7 +12,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 using Run = const PredictedRun&;
@@ -450,4 +450,4 @@ std::string with_strength(std::string_view words, double strength) {
   return fmt::format("{}{:.3g}{}", words.substr(0, at), strength, words.substr(at + 2));
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -11,7 +11,7 @@
 #include "tools/study/case.hpp"
 #include "tools/study/outcome.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// The run that is explained.
 struct PredictedRun {
@@ -40,4 +40,4 @@ std::span<const Ailment> ailments();
 /// The words with the strength in their place: "4", "1.5".
 std::string with_strength(std::string_view words, double strength);
 
-}  // namespace stageline
+}  // namespace stageline::answers

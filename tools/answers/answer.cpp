@@ -7,7 +7,7 @@
 #include "tools/compare/advice.hpp"
 #include "tools/inputs/training_budget.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 std::vector<std::string> advice_on(const SettingRequest& request, const Result& result) {
@@ -49,4 +49,4 @@ Result answer(const Request& request, Keep keep) {
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -12,8 +12,10 @@
 #include "tools/study/figures/training_rates.hpp"
 
 namespace stageline {
-
 struct JsonValue;  // traces/json/tree.hpp
+}  // namespace stageline
+
+namespace stageline::answers {
 
 /// A question. Several schedules, or several numbers of devices, are compared.
 struct Request {
@@ -49,4 +51,4 @@ Request parse_request(std::string_view json);
 /// The same of JSON that has been read.
 Request parse_request(const JsonValue& root);
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -7,7 +7,7 @@
 #include "sim/base/errors.hpp"
 #include "tools/study/figures/notes.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 void check_one_pipeline(const Case& asked, const std::string& what) {
   if (asked.pipelines() == 1) return;
@@ -36,4 +36,4 @@ BoundAnswer answer(const BoundQuestion& question) {
   return answered;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -7,7 +7,7 @@
 #include "tools/answers/question.hpp"
 #include "tools/study/pace/bound.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 struct BoundQuestion : SettingQuestion {};
 
@@ -25,4 +25,4 @@ void check_one_pipeline(const Case& asked, const std::string& what);
 /// what opened_case(), check_one_pipeline() and bound_of() throw.
 BoundAnswer answer(const BoundQuestion& question);
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -13,7 +13,7 @@
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 class Comparing {
@@ -254,4 +254,4 @@ Comparison answer(const ComparisonQuestion& question, const Watch& watch) {
   return Comparing(question, watch).answered();
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

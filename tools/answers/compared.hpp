@@ -13,7 +13,7 @@
 #include "tools/study/whatif/sensitivity.hpp"
 #include "tools/study/whatif/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// Which rows are simulated once more, with their memory over time, to be drawn.
 enum class Redrawn : std::uint8_t {
@@ -66,4 +66,4 @@ struct Comparison {
 /// throw.
 Comparison answer(const ComparisonQuestion& question, const Watch& watch = {});
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -6,7 +6,7 @@
 #include "tools/answers/question.hpp"
 #include "tools/study/outcome.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// Takes default_schedule() where none is named.
 struct DrawingQuestion : SettingQuestion {};
@@ -21,4 +21,4 @@ struct DrawingAnswer {
 /// Throws what opened_setting(), searched_case() and study() throw.
 DrawingAnswer answer(const DrawingQuestion& question);
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -13,7 +13,7 @@
 #include "tools/study/study.hpp"
 #include "tools/study/whatif/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 void check_samples(const ExplainQuestion& question, const Explanation& found) {
@@ -56,4 +56,4 @@ Explanation answer(const ExplainQuestion& question) {
   return found;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

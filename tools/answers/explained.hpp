@@ -19,7 +19,7 @@
 #include "tools/study/evidence/evidence.hpp"
 #include "tools/study/outcome.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 struct ExplainQuestion : SettingQuestion {
   std::vector<MeasuredValue> measured;   // at least one
@@ -63,4 +63,4 @@ inline constexpr double little = 0.05;
 /// takes no time, and where the measured step is of another number of samples.
 Explanation answer(const ExplainQuestion& question);
 
-}  // namespace stageline
+}  // namespace stageline::answers

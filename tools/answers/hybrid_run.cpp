@@ -4,7 +4,7 @@
 
 #include "tools/study/figures/notes.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 HybridAnswer answer(const HybridQuestion& question) {
   OpenedCase opened = opened_case(question);
@@ -16,4 +16,4 @@ HybridAnswer answer(const HybridQuestion& question) {
   return answered;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

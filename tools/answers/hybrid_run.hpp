@@ -6,7 +6,7 @@
 #include "tools/answers/question.hpp"
 #include "tools/study/hybrid.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 struct HybridQuestion : SettingQuestion {
   PipelinedShare share{};
@@ -22,4 +22,4 @@ struct HybridAnswer {
 /// Throws what opened_case() and hybrid_study() throw.
 HybridAnswer answer(const HybridQuestion& question);
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -13,7 +13,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/numbers.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 constexpr double most_apart = 1.05;  // of two values of one step
@@ -183,4 +183,4 @@ StepReading measured_step(const std::vector<MeasuredValue>& measured, Time predi
   return found;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -9,7 +9,7 @@
 #include "sim/base/units.hpp"
 #include "tools/study/figures/training_rates.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// `tokens` may be those of all devices or of one: frameworks print either.
 enum class MeasuredUnit : std::uint8_t {
@@ -47,4 +47,4 @@ struct StepReading {
 StepReading measured_step(const std::vector<MeasuredValue>& measured, Time predicted,
                           const TrainingRates& rates, double samples, int devices);
 
-}  // namespace stageline
+}  // namespace stageline::answers

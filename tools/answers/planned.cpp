@@ -12,17 +12,18 @@
 #include "tools/planner/cuts/searched_case.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
-void add_recommended(const PlanPoint& point, bool drawn, PlanAnswer& found) {
+void add_recommended(const planner::PlanPoint& point, bool drawn, PlanAnswer& found) {
   const SettingRequest again = request_of(found.request.setting, point.candidate);
   const Setting its = read_setting(again);
   for (const std::string& note : its.model.provenance.notes) {
     if (is_on_batch(note)) found.size_notes.push_back("→ " + note);
   }
   if (!drawn) return;
-  found.drawn.push_back(searched_case(again, its, point.candidate.spec, its.device_counts.front()));
+  found.drawn.push_back(
+      planner::searched_case(again, its, point.candidate.spec, its.device_counts.front()));
   found.outcomes.push_back(study(found.drawn.back(), Curves::all));
 }
 
@@ -37,7 +38,7 @@ PlanAnswer answer(const PlanQuestion& question) {
   }
   PlanAnswer found{read_setting(question.request.setting), question.request};
   if (question.complete) question.complete(found.setting, found.request);
-  found.plan = plan(found.request);
+  found.plan = planner::plan(found.request);
   found.interrupted =
       found.plan.partial && found.request.stop != nullptr && found.request.stop->load();
   if (found.interrupted && found.plan.front.empty()) {
@@ -49,4 +50,4 @@ PlanAnswer answer(const PlanQuestion& question) {
   return found;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

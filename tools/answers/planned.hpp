@@ -9,20 +9,20 @@
 #include "tools/planner/planner.hpp"
 #include "tools/study/outcome.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 struct PlanQuestion {
-  PlanRequest request;
+  planner::PlanRequest request;
   /// Called with the setting as soon as it is open: what the request says of its model, such as the
   /// samples of an update. Null: nothing.
-  std::function<void(const Setting&, PlanRequest&)> complete{};
+  std::function<void(const Setting&, planner::PlanRequest&)> complete{};
   bool drawn = false;  // simulate the recommended point once more, with memory over time
 };
 
 struct PlanAnswer {
   Setting setting;
-  PlanRequest request;  // complete
-  Plan plan{};
+  planner::PlanRequest request;  // complete
+  planner::Plan plan{};
   bool interrupted = false;  // by `stop` of the request
   /// How the costs of the recommended micro-batch size came about, where nobody measured them.
   std::vector<std::string> size_notes{};
@@ -34,4 +34,4 @@ struct PlanAnswer {
 /// read_setting(), `complete` and plan() throw.
 PlanAnswer answer(const PlanQuestion& question);
 
-}  // namespace stageline
+}  // namespace stageline::answers

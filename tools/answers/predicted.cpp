@@ -12,7 +12,7 @@
 #include "tools/planner/cuts/searched_case.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 // "0-3 | 4-7" as --partition takes it.
@@ -32,7 +32,7 @@ Case predicted_case(const PredictionQuestion& question, const Setting& setting, 
         "be simulated",
         spelled(schedule)));
   }
-  Case asked = searched_case(question.setting, setting, schedule, devices);
+  Case asked = planner::searched_case(question.setting, setting, schedule, devices);
   if (question.imitated) {
     asked.cluster.interference.clear();
     asked.cluster.handover = {};
@@ -62,4 +62,4 @@ PredictionAnswer answer(const PredictionQuestion& question) {
   return {std::move(setting), std::move(all), std::move(outcome)};
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

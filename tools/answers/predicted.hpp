@@ -4,7 +4,7 @@
 #include "tools/answers/question.hpp"
 #include "tools/study/outcome.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// One pipeline on `devices` devices, or all replicas of it together: schedule
 /// and cut are those of one pipeline on its share of the devices, micro-batches are each replica's,
@@ -24,4 +24,4 @@ struct PredictionAnswer {
 /// Throws UsageError where the replicas do not divide the devices, and as study() and replicated().
 PredictionAnswer answer(const PredictionQuestion& question);
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -15,7 +15,7 @@
 #include "tools/compare/overlay.hpp"
 #include "traces/kineto/activity.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 constexpr double little_longer = 0.05;  // of the median step: nobody asks why
@@ -304,4 +304,4 @@ ProfiledRun answer(const ProfileQuestion& question) {
   return found;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -15,8 +15,10 @@
 #include "traces/timelines.hpp"
 
 namespace stageline {
-
 class RangeNames;  // traces/kineto/names.hpp
+}  // namespace stageline
+
+namespace stageline::answers {
 
 struct ProfileQuestion {
   std::vector<NamedText> profiles;    // one a rank
@@ -62,4 +64,4 @@ MeasuredIdle idle_of(const KinetoRun& run);
 /// Throws TraceError as read_kineto(), and what idle_of() throws.
 ProfiledRun answer(const ProfileQuestion& question);
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -13,7 +13,7 @@
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 SideTimes times_of(const Recording& run) {
@@ -49,7 +49,7 @@ class DiffPricer {
     asked.partition = partition_text(prices_.partition);
     asked.microbatches = program.microbatches;
     try {
-      const Outcome outcome = study(with_searched_cut(asked));
+      const Outcome outcome = study(planner::with_searched_cut(asked));
       return SideTimes{outcome.metrics.makespan, outcome.step_time, program.devices,
                        busy_of(outcome.timeline)};
     } catch (const Deadlock& deadlock) {
@@ -111,4 +111,4 @@ DiffReport answer(const DiffQuestion& question) {
   return report;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -9,7 +9,7 @@
 #include "sim/base/units.hpp"
 #include "tools/inputs/recordings.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// A program or a run.
 struct DiffedSide {
@@ -56,4 +56,4 @@ struct DiffReport {
 /// Throws UsageError where a timeline is to be priced, and for prices that cannot be read.
 DiffReport answer(const DiffQuestion& question);
 
-}  // namespace stageline
+}  // namespace stageline::answers

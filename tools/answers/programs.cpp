@@ -9,7 +9,7 @@
 #include "tools/study/run/layout.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 Program checked_compute_of(const Case& asked) {
@@ -56,4 +56,4 @@ Costs costs_of_program(const SettingQuestion& question) {
   return costs_of(asked, lay_out(asked));
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

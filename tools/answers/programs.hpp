@@ -7,7 +7,7 @@
 #include "tools/answers/question.hpp"
 #include "tools/study/outcome.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// How much of the case is worked out for its program.
 enum class ProgramOf : std::uint8_t {
@@ -34,4 +34,4 @@ ProgramAnswer answer(const ProgramQuestion& question);
 /// The costs of the stages of a program on the question's case.
 Costs costs_of_program(const SettingQuestion& question);
 
-}  // namespace stageline
+}  // namespace stageline::answers

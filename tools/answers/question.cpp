@@ -7,7 +7,7 @@
 #include "tools/planner/cuts/searched_case.hpp"
 #include "tools/study/run/layout.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 ScheduleSpec first_schedule(const SettingQuestion& question) {
@@ -32,8 +32,8 @@ Setting opened_setting(const SettingQuestion& question) {
 
 OpenedCase opened_case(const SettingQuestion& question) {
   Setting setting = opened_setting(question);
-  Case asked = searched_case(question.setting, setting, first_schedule(question),
-                             setting.device_counts.front());
+  Case asked = planner::searched_case(question.setting, setting, first_schedule(question),
+                                      setting.device_counts.front());
   return {std::move(setting), std::move(asked)};
 }
 
@@ -45,7 +45,7 @@ OpenedCase opened_on_fewest(const SettingQuestion& question) {
   for (int devices = 2; devices <= most; ++devices) {
     std::optional<Case> asked;
     try {
-      asked = searched_case(question.setting, setting, schedule, devices);
+      asked = planner::searched_case(question.setting, setting, schedule, devices);
     } catch (const UsageError&) {
       if (devices == 2) throw;
       break;  // the cluster has no more
@@ -60,4 +60,4 @@ OpenedCase opened_on_fewest(const SettingQuestion& question) {
   throw UsageError(refusal);
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

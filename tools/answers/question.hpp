@@ -9,7 +9,7 @@
 #include "tools/base/progress.hpp"
 #include "tools/inputs/setting.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// A face (the command, Python, the playground) fills it in, and hands it to an answer().
 struct SettingQuestion {
@@ -54,4 +54,4 @@ OpenedCase opened_case(const SettingQuestion& question);
 /// has them. Throws UsageError where there is no such number up to 64.
 OpenedCase opened_on_fewest(const SettingQuestion& question);
 
-}  // namespace stageline
+}  // namespace stageline::answers

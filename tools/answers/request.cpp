@@ -11,7 +11,7 @@
 #include "tools/inputs/training_budget.hpp"
 #include "traces/json/tree.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 const std::string request_name = "the request";
@@ -180,4 +180,4 @@ Request parse_request(const JsonValue& root) {
   return RequestReader(root, node).read();
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -5,7 +5,7 @@
 #include "tools/study/figures/notes.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 SensitivityAnswer answer(const SensitivityQuestion& question, const Watch& watch) {
   OpenedCase opened = opened_case(question);
@@ -23,4 +23,4 @@ SensitivityAnswer answer(const SensitivityQuestion& question, const Watch& watch
   return answered;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -5,7 +5,7 @@
 #include "tools/study/outcome.hpp"
 #include "tools/study/whatif/sensitivity.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 struct SensitivityQuestion : SettingQuestion {
   int threads = 0;  // 0: all cores
@@ -22,4 +22,4 @@ struct SensitivityAnswer {
 /// study() throw.
 SensitivityAnswer answer(const SensitivityQuestion& question, const Watch& watch = {});
 
-}  // namespace stageline
+}  // namespace stageline::answers

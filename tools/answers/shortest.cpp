@@ -6,7 +6,7 @@
 #include "tools/answers/bounded.hpp"
 #include "tools/study/figures/notes.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 OptimalAnswer answer(const OptimalQuestion& question, const SearchWatch& watch) {
   OpenedCase opened = opened_case(question);
@@ -23,4 +23,4 @@ OptimalAnswer answer(const OptimalQuestion& question, const SearchWatch& watch) 
   return {std::move(opened.setting), std::move(found)};
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -6,7 +6,7 @@
 #include "tools/answers/question.hpp"
 #include "tools/study/optimal.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// Its one schedule is zb_auto, whose knobs say the limit and the goal.
 struct OptimalQuestion : SettingQuestion {
@@ -27,4 +27,4 @@ struct SearchWatch {
 /// Throws what opened_case() and optimal() throw.
 OptimalAnswer answer(const OptimalQuestion& question, const SearchWatch& watch = {});
 
-}  // namespace stageline
+}  // namespace stageline::answers

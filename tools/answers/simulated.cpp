@@ -8,7 +8,7 @@
 #include "tools/compare/uncertainty.hpp"
 #include "tools/study/run/layout.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 // With scenarios, of the mean step. Adds a note where they ask for what has no effect.
@@ -69,4 +69,4 @@ WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting, con
   return ways_to_fit(request, setting, {std::move(row)});
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

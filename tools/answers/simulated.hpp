@@ -13,7 +13,7 @@
 #include "tools/study/whatif/scenario_runs.hpp"
 #include "tools/study/whatif/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 struct SimulationQuestion : SettingQuestion {
   Curves curves = Curves::none;     // whether the outcome holds memory over time
@@ -53,4 +53,4 @@ Outcome drawn_outcome(const Case& asked);
 WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting, const Case& asked,
                       const Outcome& outcome);
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -10,7 +10,7 @@
 #include "cost_models/transformers/kernel_times.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 // ---- from the peak to the compute ----
@@ -164,4 +164,4 @@ std::vector<StepPart> step_parts(const SettingRequest& request, const Setting& s
   return parts;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

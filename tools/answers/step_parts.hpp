@@ -15,7 +15,7 @@
 #include "tools/study/outcome.hpp"
 #include "tools/study/whatif/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// A part of the step, of all devices in the mean.
 struct StepPart {
@@ -34,4 +34,4 @@ std::vector<StepPart> step_parts(const SettingRequest& request, const Setting& s
                                  const Case& asked, const Outcome& outcome,
                                  const Waterfall& waterfall);
 
-}  // namespace stageline
+}  // namespace stageline::answers

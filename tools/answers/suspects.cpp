@@ -28,7 +28,7 @@
 #include "tools/study/figures/reported_memory.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 constexpr std::size_t most_suspects = 3;
@@ -81,7 +81,8 @@ Case case_of(const SettingRequest& request, const SettingRequest& run, const Set
     return opened_case(question).asked;
   }
   const Setting alike = read_setting_alike(request, setting);
-  return searched_case(request, alike, schedules_of(question).front(), alike.device_counts.front());
+  return planner::searched_case(request, alike, schedules_of(question).front(),
+                                alike.device_counts.front());
 }
 
 // With so many replicas; null where there can be no such run.
@@ -423,4 +424,4 @@ std::vector<Suspect> suspects_of(const ExplainQuestion& question, const Explanat
   return suspects;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

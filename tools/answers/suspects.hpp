@@ -5,10 +5,10 @@
 
 #include "tools/answers/explained.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// The likeliest ailments first, at most three, each at the strength that comes nearest to the
 /// measured step. `found`: the question's answer but for them.
 std::vector<Suspect> suspects_of(const ExplainQuestion& question, const Explanation& found);
 
-}  // namespace stageline
+}  // namespace stageline::answers

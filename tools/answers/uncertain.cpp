@@ -7,7 +7,7 @@
 
 #include "tools/study/figures/notes.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 namespace {
 
 // Nothing where none is asked for, or a signal came first.
@@ -98,4 +98,4 @@ WhatIfAnswer answer(const WhatIfQuestion& question, const Watch& watch) {
   return found;
 }
 
-}  // namespace stageline
+}  // namespace stageline::answers

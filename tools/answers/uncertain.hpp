@@ -9,7 +9,7 @@
 #include "tools/compare/long_run.hpp"
 #include "tools/compare/uncertainty.hpp"
 
-namespace stageline {
+namespace stageline::answers {
 
 /// Takes default_schedule() where none is named.
 struct WhatIfQuestion : SettingQuestion {
@@ -37,4 +37,4 @@ struct WhatIfAnswer {
 /// and under_uncertainty() throw.
 WhatIfAnswer answer(const WhatIfQuestion& question, const Watch& watch = {});
 
-}  // namespace stageline
+}  // namespace stageline::answers

@@ -11,10 +11,10 @@
 #include "tools/report/text/bound.hpp"
 #include "tools/study/figures/notes.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
-std::vector<std::string> notes_of(const CommonFlags& flags, const BoundAnswer& answered) {
+std::vector<std::string> notes_of(const CommonFlags& flags, const answers::BoundAnswer& answered) {
   if (!answered.bound) return {};
   std::vector<std::string> said = read_as_notes(flags.schedules);
   if (std::string note = rebuilt_note(answered.asked); !note.empty()) {
@@ -25,12 +25,12 @@ std::vector<std::string> notes_of(const CommonFlags& flags, const BoundAnswer& a
 }
 
 int run_bound(const CommonFlags& flags) {
-  BoundQuestion question{case_question(flags, "bound")};
+  answers::BoundQuestion question{case_question(flags, "bound")};
   question.notes = notes_on_unread(flags, "bound", Shows::time);
-  const BoundAnswer answered = answer(question);
+  const answers::BoundAnswer answered = answer(question);
   Forms forms;
-  forms.json = [&] { return bound_json(answered); };
-  forms.text = [&] { return bound_text(answered, text_width(), flags.quiet); };
+  forms.json = [&] { return report::bound_json(answered); };
+  forms.text = [&] { return report::bound_text(answered, text_width(), flags.quiet); };
   forms.notes = [&] { return notes_of(flags, answered); };
   deliver({flags.json, {}, {}, flags.quiet}, forms);
   return answered.bound ? 0 : 1;
@@ -56,4 +56,4 @@ const Command bound_command = {
     "bound", "The exact steady pace of a schedule, the cycle that limits it, and lower bounds",
     add_bound, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -26,7 +26,7 @@
 #include "tools/published/on_threads.hpp"
 #include "tools/published/vtrain.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr std::chrono::seconds silent_for{1};  // before progress is reported
@@ -225,4 +225,4 @@ const Command calibrate_command = {
     "calibrate", "Fit the rates of a chip to measured training steps of language models",
     add_calibrate, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -12,7 +12,7 @@
 #include "tools/inputs/settings.hpp"
 #include "tools/inputs/training_budget.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 // What a row of settings reads.
@@ -249,8 +249,8 @@ std::vector<std::string> notes_on_unread(const CommonFlags& flags, const std::st
   return notes;
 }
 
-SettingQuestion case_question(const CommonFlags& flags, const std::string& command) {
-  SettingQuestion question{request_of_one(flags)};
+answers::SettingQuestion case_question(const CommonFlags& flags, const std::string& command) {
+  answers::SettingQuestion question{request_of_one(flags)};
   question.check = [command](const Setting& setting) { check_one_count(setting, command); };
   return question;
 }
@@ -261,4 +261,4 @@ void check_one_count(const Setting& setting, const std::string& command, const s
       fmt::format("{} takes one number of devices; `{}` takes a sweep", command, other));
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -15,7 +15,7 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/study/figures/training_rates.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// A value as it was typed, by the form of its setting.
 struct TypedSetting {
@@ -101,7 +101,7 @@ void check_one_count(const Setting& setting, const std::string& command,
                      const std::string& other = "stageline compare");
 
 /// The question of a command that takes one schedule on one number of devices.
-SettingQuestion case_question(const CommonFlags& flags, const std::string& command);
+answers::SettingQuestion case_question(const CommonFlags& flags, const std::string& command);
 
 /// Notes on flags that a command reads and whose figures it does not show: --steps of one that runs
 /// as many as it needs, and memory and weights of one that speaks of time alone.
@@ -109,4 +109,4 @@ enum class Shows : std::uint8_t { fit, time };
 std::vector<std::string> notes_on_unread(const CommonFlags& flags, const std::string& command,
                                          Shows shows);
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -6,7 +6,7 @@
 
 #include "tools/commands/flags.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 struct Command {
   std::string_view name;   // as typed
@@ -19,4 +19,4 @@ struct Command {
 /// In the order of --help; a parent comes before its subcommands.
 std::span<const Command* const> commands();
 
-}  // namespace stageline
+}  // namespace stageline::cli

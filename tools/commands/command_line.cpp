@@ -9,7 +9,7 @@
 #include "tools/commands/lab.hpp"
 #include "tools/commands/program_main.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 // If standard input, output or error is closed, the next file to be opened would get its number and
@@ -54,4 +54,4 @@ int run_command_line(int argc, const char* const* argv) {
       argc, argv);
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

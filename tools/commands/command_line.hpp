@@ -6,7 +6,7 @@
 
 #include "tools/commands/command.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// Runs the one of `commands` that the arguments name; argv[0] is ignored, and `about` is the first
 /// line of --help. Writes to stdout, and every error to stderr as one sentence. Returns the exit
@@ -18,4 +18,4 @@ int run_commands(std::span<const Command* const> commands, const std::string& ab
 /// The same of the program `stageline`, which becomes stageline-lab for the commands of that.
 int run_command_line(int argc, const char* const* argv);
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -21,7 +21,7 @@
 #include "tools/launch/flag_table.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 CommandLine::CommandLine(const std::string& name, const std::string& about,
                          const std::string& version)
@@ -326,4 +326,4 @@ int CommandLine::run(int argc, const char* const* argv) {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

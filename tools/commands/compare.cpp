@@ -20,33 +20,35 @@
 #include "tools/report/text/compared.hpp"
 #include "tools/report/text/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr int chart_columns = 80;    // of the chart as text, at most
 constexpr std::size_t coloured = 6;  // curves of the picture; the rest is grey
 
-std::string compared_svg(const CompareFlags& flags, const Comparison& found,
-                         const SvgOptions& options) {
+std::string compared_svg(const CompareFlags& flags, const answers::Comparison& found,
+                         const report::SvgOptions& options) {
   if (!found.both.empty()) {
-    return waterfalls_svg(found.both, found.setting.model.name, notes(found.setting), options);
+    return report::waterfalls_svg(found.both, found.setting.model.name, notes(found.setting),
+                                  options);
   }
   if (!found.sweep()) {
-    return chart_svg(with_problem(step_chart(found.setting, found.rows), found.setting, found.rows,
-                                  flags.common.text("link")),
-                     options);
+    return report::chart_svg(
+        report::with_problem(report::step_chart(found.setting, found.rows), found.setting,
+                             found.rows, flags.common.text("link")),
+        options);
   }
-  Chart chart = with_problem(speedup_chart(found.setting, found.rows), found.setting, found.rows,
-                             flags.common.text("link"));
-  highlight_best(chart, coloured);
-  add_ideal(chart);
-  return chart_svg(chart, options);
+  report::Chart chart = report::with_problem(report::speedup_chart(found.setting, found.rows),
+                                             found.setting, found.rows, flags.common.text("link"));
+  report::highlight_best(chart, coloured);
+  report::add_ideal(chart);
+  return report::chart_svg(chart, options);
 }
 
-std::string text_of(const CompareFlags& flags, const Comparison& found) {
+std::string text_of(const CompareFlags& flags, const answers::Comparison& found) {
   const bool quiet = flags.common.quiet;
-  std::string text = compared_text(found, view_of(flags, found),
-                                   {quiet, text_width(), text_width_up_to(chart_columns)});
+  std::string text = report::compared_text(found, view_of(flags, found),
+                                           {quiet, text_width(), text_width_up_to(chart_columns)});
   if (quiet && found.stopped) {
     text += wrapped(fmt::format("\nnote: {}\n", found.interrupted), text_width());
   }
@@ -54,8 +56,8 @@ std::string text_of(const CompareFlags& flags, const Comparison& found) {
 }
 
 // What plan would try beside; empty: little is to be gained.
-std::string hint_of(const CompareFlags& flags, const ComparisonQuestion& question,
-                    const Comparison& found) {
+std::string hint_of(const CompareFlags& flags, const answers::ComparisonQuestion& question,
+                    const answers::Comparison& found) {
   return plan_hint(
       question.setting, found.setting, found.rows,
       question.by == RankBy{} ? found.orders.front() : ranked(found.rows, Synchrony::synchronous),
@@ -67,15 +69,17 @@ int run_compare(const CompareFlags& flags) {
   const Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
   check_outputs(outputs);
   const bool silent = is_silent(outputs);
-  ComparisonQuestion question = comparison_question(flags, nullptr);
+  answers::ComparisonQuestion question = comparison_question(flags, nullptr);
   const bool written = !common.json.empty() || !flags.html.empty();
   question.changes = question.changes && (written || !silent);
   question.alone = !silent || !flags.html.empty();
-  if (!flags.html.empty()) question.redrawn = Redrawn::best;
-  const Comparison found = answer_watched(question, common.quiet);
+  if (!flags.html.empty()) question.redrawn = answers::Redrawn::best;
+  const answers::Comparison found = answer_watched(question, common.quiet);
   Forms forms;
   forms.json = [&] { return comparison_json(found); };
-  forms.svg = [&](const SvgOptions& options) { return compared_svg(flags, found, options); };
+  forms.svg = [&](const report::SvgOptions& options) {
+    return compared_svg(flags, found, options);
+  };
   forms.page = [&] { return comparison_page(flags, found); };
   forms.text = [&] { return text_of(flags, found); };
   forms.notes = [&] { return notes_of(flags, found); };
@@ -127,4 +131,4 @@ const Command compare_command = {
     "compare", "Compare schedules: step time, bubbles, memory, staleness, and which one wins",
     add_compare, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

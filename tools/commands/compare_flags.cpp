@@ -18,7 +18,7 @@
 #include "tools/report/page/compared_page.hpp"
 #include "tools/report/text/compared.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr int language_width = 100;  // columns of tables of language models, if not on a terminal
@@ -38,8 +38,8 @@ void check_two(std::size_t schedules, const Setting& setting) {
 
 // Empty: those that fit.
 std::vector<std::string> shown_columns(const CompareFlags& flags) {
-  if (!flags.columns.empty()) return parse_comparison_columns(flags.columns);
-  return flags.full ? parse_comparison_columns("all") : std::vector<std::string>{};
+  if (!flags.columns.empty()) return report::parse_comparison_columns(flags.columns);
+  return flags.full ? report::parse_comparison_columns("all") : std::vector<std::string>{};
 }
 
 }  // namespace
@@ -73,16 +73,17 @@ void add_compare_table_flags(Flags command, CompareFlags& flags) {
       fmt::format(
           "columns of the tables, a comma list of {}, or all; default: those that fit; on a "
           "narrow terminal these are left out, in this order: {}",
-          fmt::join(comparison_columns(), ", "), fmt::join(comparison_columns_left_out(), ", ")));
+          fmt::join(report::comparison_columns(), ", "),
+          fmt::join(report::comparison_columns_left_out(), ", ")));
   command.in(SettingGroup::search)
       .flag("--no-changes", flags.no_changes,
             "where nothing fits into memory, search no change that would, which takes a second "
             "or two");
 }
 
-ComparisonQuestion comparison_question(const CompareFlags& flags,
-                                       const std::function<void(const Setting&)>& check) {
-  ComparisonQuestion question;
+answers::ComparisonQuestion comparison_question(const CompareFlags& flags,
+                                                const std::function<void(const Setting&)>& check) {
+  answers::ComparisonQuestion question;
   if (!flags.within.empty()) question.within = parse_within(flags.within, "--within");
   question.scenarios = scenarios_of(flags.perturbations, compare_scenarios, false);
   const bool uncertain = !question.scenarios.perturbation.none();
@@ -112,25 +113,27 @@ ComparisonQuestion comparison_question(const CompareFlags& flags,
   return question;
 }
 
-ComparisonView view_of(const CompareFlags& flags, const Comparison& found) {
+report::ComparisonView view_of(const CompareFlags& flags, const answers::Comparison& found) {
   const Model& model = found.setting.model;
-  ComparisonView view;
+  report::ComparisonView view;
   view.width = model.tokens > 0 ? text_width_or(language_width) : text_width();
   view.budget = typed_budget(flags.common);
   view.top = flags.full ? 0 : as_size(flags.top);
   view.columns = shown_columns(flags);
-  view.known_only = view.columns == parse_comparison_columns("all");
+  view.known_only = view.columns == report::parse_comparison_columns("all");
   view.sweep = found.sweep();
   view.by = parse_rank_by(flags.by, "--by", !found.uncertain.empty());
-  return with_rows(std::move(view), found);
+  return report::with_rows(std::move(view), found);
 }
 
-std::vector<std::string> notes_of(const CompareFlags& flags, const Comparison& found) {
-  return compared_notes(found, view_of(flags, found), read_as_notes(flags.common.schedules));
+std::vector<std::string> notes_of(const CompareFlags& flags, const answers::Comparison& found) {
+  return report::compared_notes(found, view_of(flags, found),
+                                read_as_notes(flags.common.schedules));
 }
 
 // The numbers that programs beside the row have said, where no flag does.
-std::string counts_of_programs(const CompareFlags& flags, const Comparison& found, const Row& row) {
+std::string counts_of_programs(const CompareFlags& flags, const answers::Comparison& found,
+                               const Row& row) {
   const bool any = std::any_of(found.rows.begin(), found.rows.end(),
                                [](const Row& one) { return one.asked.spec().given != nullptr; });
   std::string text;
@@ -144,7 +147,7 @@ std::string counts_of_programs(const CompareFlags& flags, const Comparison& foun
 }
 
 // Values that a row has of its own are said by it.
-std::vector<std::string> row_commands(const CompareFlags& flags, const Comparison& found) {
+std::vector<std::string> row_commands(const CompareFlags& flags, const answers::Comparison& found) {
   const bool sweep = found.sweep();
   const std::string typed =
       typed_setting(flags.common, flags.all_flags, {SettingOf::ranks, SettingOf::row},
@@ -166,14 +169,14 @@ std::vector<std::string> row_commands(const CompareFlags& flags, const Compariso
   return commands;
 }
 
-std::string comparison_json(const Comparison& found) {
-  return rows_json(found.setting, found.rows,
-                   {found.uncertain, found.both, &found.ways, found.tied});
+std::string comparison_json(const answers::Comparison& found) {
+  return report::rows_json(found.setting, found.rows,
+                           {found.uncertain, found.both, &found.ways, found.tied});
 }
 
-Page comparison_page(const CompareFlags& flags, const Comparison& found) {
-  return compared_page(found, view_of(flags, found), row_commands(flags, found),
-                       notes_of(flags, found));
+report::Page comparison_page(const CompareFlags& flags, const answers::Comparison& found) {
+  return report::compared_page(found, view_of(flags, found), row_commands(flags, found),
+                               notes_of(flags, found));
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -13,7 +13,7 @@
 #include "tools/report/page/page.hpp"
 #include "tools/report/text/comparison.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 inline constexpr std::int64_t compare_scenarios = 1000;  // by default
 
@@ -40,20 +40,20 @@ void add_compare_flags(Flags command, CompareFlags& flags);
 void add_compare_table_flags(Flags command, CompareFlags& flags);
 
 /// The flags as values. `check`: what else the command refuses of the setting; may be null.
-ComparisonQuestion comparison_question(const CompareFlags& flags,
-                                       const std::function<void(const Setting&)>& check);
+answers::ComparisonQuestion comparison_question(const CompareFlags& flags,
+                                                const std::function<void(const Setting&)>& check);
 
 /// What is shown of the rows.
-ComparisonView view_of(const CompareFlags& flags, const Comparison& found);
+report::ComparisonView view_of(const CompareFlags& flags, const answers::Comparison& found);
 
 /// What must be known to read the rows, each once.
-std::vector<std::string> notes_of(const CompareFlags& flags, const Comparison& found);
+std::vector<std::string> notes_of(const CompareFlags& flags, const answers::Comparison& found);
 
 /// By row, the command that simulates it.
-std::vector<std::string> row_commands(const CompareFlags& flags, const Comparison& found);
+std::vector<std::string> row_commands(const CompareFlags& flags, const answers::Comparison& found);
 
 /// The rows as JSON, and the page.
-std::string comparison_json(const Comparison& found);
-Page comparison_page(const CompareFlags& flags, const Comparison& found);
+std::string comparison_json(const answers::Comparison& found);
+report::Page comparison_page(const CompareFlags& flags, const answers::Comparison& found);
 
-}  // namespace stageline
+}  // namespace stageline::cli

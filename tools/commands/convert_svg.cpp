@@ -18,7 +18,7 @@
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): not in every <unistd.h>
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr const char* program = "rsvg-convert";
@@ -130,4 +130,4 @@ std::string converted(const std::string& svg, PictureFormat format) {
   return content_of(out.get());
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace stageline {
+namespace stageline::cli {
 
 enum class PictureFormat : std::uint8_t { pdf, png };
 
@@ -14,4 +14,4 @@ enum class PictureFormat : std::uint8_t { pdf, png };
 /// package to install where it is not, and with its own words where it fails.
 std::string converted(const std::string& svg, PictureFormat format);
 
-}  // namespace stageline
+}  // namespace stageline::cli

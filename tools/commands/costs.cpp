@@ -16,7 +16,7 @@
 #include "tools/report/text/costs.hpp"
 #include "tools/report/text/kernels.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct CostsFlags {
@@ -108,9 +108,9 @@ void list_kernels(const CostsFlags& flags, const Opened& opened) {
                     opened.request.text));
   }
   Forms forms;
-  forms.json = [&] { return kernels_json(opened.model, layers); };
+  forms.json = [&] { return report::kernels_json(opened.model, layers); };
   forms.text = [&] {
-    return kernels_report(opened.model, layers, text_width(), flags.common.quiet);
+    return report::kernels_report(opened.model, layers, text_width(), flags.common.quiet);
   };
   deliver({flags.common.json}, forms);
 }
@@ -122,20 +122,22 @@ void costs(const CostsFlags& flags) {
     return;
   }
   const CostsBy by = flags.by == "kind" ? CostsBy::kind : CostsBy::layer;
-  const CostsOptions options{by, flags.top, colour_wanted(), flags.common.quiet, text_width()};
+  const report::CostsOptions options{by, flags.top, colour_wanted(), flags.common.quiet,
+                                     text_width()};
   Forms forms;
   if (flags.against.empty()) {
-    forms.json = [&] { return costs_json(first.model, first.sizes, by); };
+    forms.json = [&] { return report::costs_json(first.model, first.sizes, by); };
     forms.text = [&] {
-      return wrapped(costs_report(first.model, first.sizes, options), options.width);
+      return wrapped(report::costs_report(first.model, first.sizes, options), options.width);
     };
     deliver({flags.common.json}, forms);
     return;
   }
   const Brought second = open_second(flags, first.model.batch);
-  forms.json = [&] { return against_json(first.model, second.model, second.notes, by); };
+  forms.json = [&] { return report::against_json(first.model, second.model, second.notes, by); };
   forms.text = [&] {
-    return wrapped(against_report(first.model, second.model, second.notes, options), options.width);
+    return wrapped(report::against_report(first.model, second.model, second.notes, options),
+                   options.width);
   };
   deliver({flags.common.json}, forms);
 }
@@ -190,4 +192,4 @@ extern const Command costs_command;
 const Command costs_command = {
     "costs", "The costs of the layers of a trace, or how two traces differ", add_costs, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

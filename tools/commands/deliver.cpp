@@ -5,7 +5,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/terminal.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 bool is_silent(const Outputs& outputs) {
   std::vector<OutputFile> files{{"--json", outputs.json}};
@@ -31,7 +31,7 @@ void deliver(const Outputs& outputs, const Forms& forms) {
   if (any_picture(outputs.svg) && forms.svg) {
     write_pictures(outputs.svg, forms.svg(svg_options(outputs.svg)));
   }
-  if (!outputs.html.empty()) write_file(outputs.html, page_html(forms.page()));
+  if (!outputs.html.empty()) write_file(outputs.html, report::page_html(forms.page()));
   if (is_silent(outputs)) return;
   if (forms.text) show("{}", forms.text());
   if (outputs.quiet) return;
@@ -46,4 +46,4 @@ void deliver(const Outputs& outputs, const Forms& forms) {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

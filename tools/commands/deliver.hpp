@@ -8,7 +8,7 @@
 #include "tools/commands/svg_flags.hpp"
 #include "tools/report/page/page.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// The values of the flags as typed; empty where one is not given, "-" for standard output.
 struct Outputs {
@@ -22,8 +22,8 @@ struct Outputs {
 /// What an answer is delivered as. Each form is made where it is wanted; null: there is none.
 struct Forms {
   std::function<std::string()> json{};
-  std::function<std::string(const SvgOptions&)> svg{};
-  std::function<Page()> page{};
+  std::function<std::string(const report::SvgOptions&)> svg{};
+  std::function<report::Page()> page{};
   std::function<std::string()> text{};  // wrapped at the terminal's width
   std::function<std::vector<std::string>()> notes{};
   std::string hint{};                     // behind the notes
@@ -44,4 +44,4 @@ std::string note_lines(const std::vector<std::string>& notes);
 /// write_file() throw.
 void deliver(const Outputs& outputs, const Forms& forms);
 
-}  // namespace stageline
+}  // namespace stageline::cli

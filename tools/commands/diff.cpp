@@ -14,7 +14,7 @@
 #include "tools/inputs/recordings.hpp"
 #include "tools/report/text/diff.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct DiffFlags {
@@ -30,8 +30,8 @@ struct DiffFlags {
   bool quiet = false;
 };
 
-DiffedSide read_side(const std::vector<Content>& files, bool quiet) {
-  DiffedSide side;
+answers::DiffedSide read_side(const std::vector<Content>& files, bool quiet) {
+  answers::DiffedSide side;
   if (files.size() == 1 && files[0].format == nullptr) {
     side.compared.name = files[0].named.file;
     side.compared.program = read_valid_program(files[0].named.file, quiet);
@@ -53,7 +53,7 @@ std::vector<Content> read_both(const std::vector<std::string>& files) {
   return contents;
 }
 
-std::vector<DiffedSide> read_sides(const DiffFlags& flags) {
+std::vector<answers::DiffedSide> read_sides(const DiffFlags& flags) {
   std::vector<std::vector<Content>> sides = sides_of(read_both(flags.files));
   if (!flags.second.empty()) sides.push_back(read_both(flags.second));
   if (sides.size() != 2) {
@@ -76,17 +76,18 @@ void check_flags(const DiffFlags& flags) {
 
 int run(const DiffFlags& flags) {
   check_flags(flags);
-  const std::vector<DiffedSide> sides = read_sides(flags);
-  const DiffReport report =
-      answer(DiffQuestion{sides[0],
-                          sides[1],
-                          {flags.trace, flags.cluster, flags.link, flags.partition,
-                           flags.profile_batch, flags.microbatch_size}});
+  const std::vector<answers::DiffedSide> sides = read_sides(flags);
+  const answers::DiffReport report =
+      answer(answers::DiffQuestion{sides[0],
+                                   sides[1],
+                                   {flags.trace, flags.cluster, flags.link, flags.partition,
+                                    flags.profile_batch, flags.microbatch_size}});
   Forms forms;
-  forms.json = [&] { return diff_json(report); };
+  forms.json = [&] { return report::diff_json(report); };
   forms.text = [&] {
-    return wrapped(diff_text(report, text_width()) + (flags.quiet ? "" : note_lines(report.notes)),
-                   text_width());
+    return wrapped(
+        report::diff_text(report, text_width()) + (flags.quiet ? "" : note_lines(report.notes)),
+        text_width());
   };
   deliver({flags.json}, forms);
   return report.diff.equal() ? 0 : 1;
@@ -136,4 +137,4 @@ const Command diff_command = {
     "diff", "Where two programs, or the orders of two timelines, differ, and at what cost",
     add_diff, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

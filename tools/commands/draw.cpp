@@ -26,7 +26,7 @@
 #include "tools/report/timeline/memory_snapshot.hpp"
 #include "tools/report/timeline/svg.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct DrawFlags {
@@ -53,21 +53,21 @@ Time time_of_flag(const char* flag, const std::string& text) {
   }
 }
 
-OpNumbers numbers_of(const DrawFlags& flags, const DrawingAnswer& drawn) {
-  if (flags.numbers == "by-direction") return OpNumbers::by_direction;
-  if (flags.numbers == "versions") return OpNumbers::versions;
-  if (flags.numbers != "from-1") return OpNumbers::microbatches;
+report::OpNumbers numbers_of(const DrawFlags& flags, const answers::DrawingAnswer& drawn) {
+  if (flags.numbers == "by-direction") return report::OpNumbers::by_direction;
+  if (flags.numbers == "versions") return report::OpNumbers::versions;
+  if (flags.numbers != "from-1") return report::OpNumbers::microbatches;
   for (const Outcome& outcome : drawn.outcomes) {
     if (outcome.program.settings.sequence_chunks == 1) continue;
     throw UsageError(fmt::format(
         "--numbers from-1 counts micro-batches, and {} numbers chunks of their sequences; leave it out",
         outcome.schedule));
   }
-  return OpNumbers::microbatches_from_one;
+  return report::OpNumbers::microbatches_from_one;
 }
 
 // The rows that are asked for, with their names: "gpu3=last stage".
-Drawing with_rows(Drawing drawing, const std::vector<std::string>& rows) {
+report::Drawing with_rows(report::Drawing drawing, const std::vector<std::string>& rows) {
   std::vector<std::string>& names = drawing.timeline.devices;
   const std::vector<std::string> devices = names;
   for (const std::string& row : rows) {
@@ -94,8 +94,8 @@ Drawing with_rows(Drawing drawing, const std::vector<std::string>& rows) {
 
 // By default one schedule has all panels (with degrees beside the pipeline its memory by category),
 // and several have their timelines.
-DrawingView view_of(const DrawFlags& flags, const DrawingAnswer& drawn) {
-  DrawingView view;
+report::DrawingView view_of(const DrawFlags& flags, const answers::DrawingAnswer& drawn) {
+  report::DrawingView view;
   const auto wanted = [&](const char* name) {
     return std::find(flags.panels.begin(), flags.panels.end(), name) != flags.panels.end();
   };
@@ -130,9 +130,9 @@ void check_flags(const DrawFlags& flags) {
   }
 }
 
-DrawingAnswer drawn_of(const DrawFlags& flags) {
+answers::DrawingAnswer drawn_of(const DrawFlags& flags) {
   const CommonFlags& common = flags.common;
-  DrawingQuestion question{{request_of(common)}};
+  answers::DrawingQuestion question{{request_of(common)}};
   question.check = [&](const Setting& setting) {
     check_one_count(setting, "draw");
     if (question.setting.schedules.size() < 2) return;
@@ -146,23 +146,24 @@ DrawingAnswer drawn_of(const DrawFlags& flags) {
                       name, question.setting.schedules.size()));
     }
   };
-  DrawingAnswer drawn = answer(question);
+  answers::DrawingAnswer drawn = answer(question);
   for (const std::string& note : read_as_notes(common.schedules)) {
     if (!common.quiet) show(stderr, "note: {}\n", note);
   }
   return drawn;
 }
 
-std::string picture_of(const DrawFlags& flags, const DrawingAnswer& drawn) {
-  const SvgOptions options = svg_options(flags.svg);
-  const DrawingView view = view_of(flags, drawn);
+std::string picture_of(const DrawFlags& flags, const answers::DrawingAnswer& drawn) {
+  const report::SvgOptions options = svg_options(flags.svg);
+  const report::DrawingView view = view_of(flags, drawn);
   if (drawn.outcomes.size() == 1) {
-    return svg(with_rows(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0]), flags.rows),
-               options, view);
+    return report::svg(
+        with_rows(report::drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0]), flags.rows),
+        options, view);
   }
-  Drawings drawings = drawings_of(drawn.setting, drawn.asked, drawn.outcomes);
-  for (Drawing& run : drawings.runs) run = with_rows(std::move(run), flags.rows);
-  return svg(drawings, options, view);
+  report::Drawings drawings = report::drawings_of(drawn.setting, drawn.asked, drawn.outcomes);
+  for (report::Drawing& run : drawings.runs) run = with_rows(std::move(run), flags.rows);
+  return report::svg(drawings, options, view);
 }
 
 // What a recorded run has no answer for.
@@ -179,15 +180,15 @@ void check_recorded(const DrawFlags& flags) {
   }
 }
 
-DrawingView view_of_recorded(const DrawFlags& flags) {
-  DrawingView view;
+report::DrawingView view_of_recorded(const DrawFlags& flags) {
+  report::DrawingView view;
   view.panels = {true, false, false, false};
   if (!flags.from.empty()) view.from = time_of_flag("--from", flags.from);
   if (!flags.to.empty()) view.to = time_of_flag("--to", flags.to);
   if (!flags.numbers.empty() && flags.numbers != "from-1") {
     throw UsageError("--numbers of a profile is from-1, or left out");
   }
-  if (!flags.numbers.empty()) view.numbers = OpNumbers::microbatches_from_one;
+  if (!flags.numbers.empty()) view.numbers = report::OpNumbers::microbatches_from_one;
   for (const std::string& panel : flags.panels) {
     if (panel == "timeline") continue;
     throw UsageError(fmt::format("--panels: a profile shows a timeline, and no {}", panel));
@@ -204,24 +205,25 @@ void draw_recorded(const DrawFlags& flags) {
   const KinetoRun run = read_kineto(profiles_in(files));
   const Outputs outputs{"", flags.svg, "", common.quiet, {{"--chrome", flags.chrome}}};
   const bool silent = is_silent(outputs) || common.quiet;
-  const DrawingView view = view_of_recorded(flags);
+  const report::DrawingView view = view_of_recorded(flags);
   Forms forms;
-  forms.svg = [&](const SvgOptions&) {
-    return svg(with_rows(drawing_of(run), flags.rows), svg_options(flags.svg), view);
+  forms.svg = [&](const report::SvgOptions&) {
+    return report::svg(with_rows(report::drawing_of(run), flags.rows), svg_options(flags.svg),
+                       view);
   };
   if (!any_picture(flags.svg) && flags.chrome.empty()) {
     const int columns = flags.columns > 0 ? flags.columns : figure_columns();
     forms.text = [&, columns] {
       const FigureOptions options{Time{}, columns, colour_wanted()};
-      return space_time(run.timeline, options, flags.full) +
-             (common.quiet ? "" : space_time_legend({&run.timeline}) + "\n");
+      return report::space_time(run.timeline, options, flags.full) +
+             (common.quiet ? "" : report::space_time_legend({&run.timeline}) + "\n");
     };
     forms.notes = [&] { return run.notes; };
   }
   forms.wrote = {"--svg", "--pdf", "--png"};
   deliver(outputs, forms);
   if (flags.chrome.empty()) return;
-  write_file(flags.chrome, chrome_trace(drawing_of(run)));
+  write_file(flags.chrome, report::chrome_trace(report::drawing_of(run)));
   if (!silent) show("wrote {}\n", flags.chrome);
 }
 
@@ -241,31 +243,33 @@ void draw(const DrawFlags& flags) {
                         common.quiet,
                         {{"--chrome", flags.chrome}, {"--memory-snapshot", flags.snapshot}}};
   const bool silent = is_silent(outputs) || common.quiet;
-  const DrawingAnswer drawn = drawn_of(flags);
+  const answers::DrawingAnswer drawn = drawn_of(flags);
   Forms forms;
   forms.json = [&] {
-    return outcome_json(drawn.setting, drawn.asked[0], drawn.outcomes[0], /*timeline=*/true);
+    return report::outcome_json(drawn.setting, drawn.asked[0], drawn.outcomes[0],
+                                /*timeline=*/true);
   };
-  forms.svg = [&](const SvgOptions&) { return picture_of(flags, drawn); };
-  forms.page = [&] { return page_of(drawn.setting, drawn.asked, drawn.outcomes); };
+  forms.svg = [&](const report::SvgOptions&) { return picture_of(flags, drawn); };
+  forms.page = [&] { return report::page_of(drawn.setting, drawn.asked, drawn.outcomes); };
   if (!any_picture(flags.svg) && flags.chrome.empty() && flags.snapshot.empty() &&
       flags.html.empty()) {
     const int columns = flags.columns > 0 ? flags.columns : figure_columns();
     forms.text = [&, columns] {
-      return drawn_text(drawn, {text_width(), columns, colour_wanted(), flags.full, common.quiet});
+      return report::drawn_text(drawn,
+                                {text_width(), columns, colour_wanted(), flags.full, common.quiet});
     };
-    forms.notes = [&] { return drawn_notes(drawn); };
+    forms.notes = [&] { return report::drawn_notes(drawn); };
   }
   forms.wrote = {"--svg", "--pdf", "--png", "--html"};
   deliver(outputs, forms);
   if (!flags.snapshot.empty()) {
-    write_file(flags.snapshot,
-               memory_snapshot(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0])));
+    write_file(flags.snapshot, report::memory_snapshot(report::drawing_of(
+                                   drawn.setting, drawn.asked[0], drawn.outcomes[0])));
     if (!silent) show("wrote {} (open it at https://pytorch.org/memory_viz)\n", flags.snapshot);
   }
   if (flags.chrome.empty()) return;
-  write_file(flags.chrome,
-             chrome_trace(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0])));
+  write_file(flags.chrome, report::chrome_trace(report::drawing_of(drawn.setting, drawn.asked[0],
+                                                                   drawn.outcomes[0])));
   if (!silent) {
     show("wrote {} (open it at https://ui.perfetto.dev or chrome://tracing)\n", flags.chrome);
   }
@@ -364,4 +368,4 @@ const Command draw_command = {
     "draw", "Draw the space-time diagram of schedules as text, SVG, PDF, PNG, HTML or Chrome trace",
     add_draw, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -19,7 +19,7 @@
 #include "tools/report/text/explanation.hpp"
 #include "tools/report/text/profiled.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct ExplainFlags {
@@ -31,15 +31,15 @@ struct ExplainFlags {
 };
 
 // The step that profiles show, of a run that is said as TRACE.
-void add_profiles(const std::vector<std::string>& files, ExplainQuestion& question) {
+void add_profiles(const std::vector<std::string>& files, answers::ExplainQuestion& question) {
   if (files.empty()) return;
-  const ProfiledRun found = answer(ProfileQuestion{profiles_in(files)});
+  const answers::ProfiledRun found = answer(answers::ProfileQuestion{profiles_in(files)});
   std::vector<Time> steps = found.steps;
   std::sort(steps.begin(), steps.end());
   const Time step = steps[(steps.size() - 1) / 2];
   const std::string words =
       fmt::format("{} of {} profile{}", print(step), files.size(), files.size() == 1 ? "" : "s");
-  question.measured.push_back({words, MeasuredUnit::step, to_seconds(step)});
+  question.measured.push_back({words, answers::MeasuredUnit::step, to_seconds(step)});
   question.notes.push_back(
       fmt::format("the profiles show {} step{}, and the measured one is {}; `stageline explain {}` "
                   "says what their ranks did",
@@ -47,15 +47,15 @@ void add_profiles(const std::vector<std::string>& files, ExplainQuestion& questi
                   steps.size() == 1 ? "that" : "the median", fmt::join(files, " ")));
 }
 
-ExplainQuestion question_of(const ExplainFlags& flags) {
+answers::ExplainQuestion question_of(const ExplainFlags& flags) {
   const ExplainedRun run = explained_run(flags.run, flags.common);
-  ExplainQuestion question{case_question(run.common, "explain"), run.measured.values,
-                           run.measured.memory, run.measured.samples};
+  answers::ExplainQuestion question{case_question(run.common, "explain"), run.measured.values,
+                                    run.measured.memory, run.measured.samples};
   question.notes = notes_on_unread(run.common, "explain", Shows::time);
   question.notes.insert(question.notes.end(), run.notes.begin(), run.notes.end());
   add_profiles(flags.profiles, question);
   for (const std::string& text : flags.measured) {
-    question.measured.push_back(parse_measured(text, "--measured"));
+    question.measured.push_back(answers::parse_measured(text, "--measured"));
   }
   if (question.measured.empty()) {
     throw UsageError(
@@ -90,10 +90,10 @@ int explain_profiles(const ExplainFlags& flags, const Outputs& outputs) {
   }
   std::vector<std::string> files{flags.common.trace()};
   files.insert(files.end(), flags.profiles.begin(), flags.profiles.end());
-  const ProfiledRun found = answer(ProfileQuestion{profiles_in(files)});
+  const answers::ProfiledRun found = answer(answers::ProfileQuestion{profiles_in(files)});
   Forms forms;
-  forms.json = [&] { return profiled_json(found); };
-  forms.text = [&] { return profiled_text(found, text_width()); };
+  forms.json = [&] { return report::profiled_json(found); };
+  forms.text = [&] { return report::profiled_text(found, text_width()); };
   forms.notes = [&] { return found.notes; };
   forms.hint = fmt::format("stageline draw {} --svg run.svg: its picture", fmt::join(files, " "));
   deliver(outputs, forms);
@@ -104,11 +104,11 @@ int run_explain(const ExplainFlags& flags) {
   const Outputs outputs{flags.common.json, {}, {}, flags.common.quiet};
   check_outputs(outputs);
   if (is_profile(flags.common.trace())) return explain_profiles(flags, outputs);
-  const Explanation found = answer(question_of(flags));
+  const answers::Explanation found = answer(question_of(flags));
   Forms forms;
-  forms.json = [&] { return explanation_json(found); };
-  forms.text = [&] { return explanation_text(found, {text_width(), flags.common.quiet}); };
-  forms.notes = [&] { return explanation_notes(found); };
+  forms.json = [&] { return report::explanation_json(found); };
+  forms.text = [&] { return report::explanation_text(found, {text_width(), flags.common.quiet}); };
+  forms.notes = [&] { return report::explanation_notes(found); };
   deliver(outputs, forms);
   return found.fits_evidence() ? 0 : 1;
 }
@@ -148,4 +148,4 @@ extern const Command explain_command;
 const Command explain_command = {"explain", "Why a measured run takes as long as it does",
                                  add_explain, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

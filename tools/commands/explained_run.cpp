@@ -14,7 +14,7 @@
 #include "tools/launch/run_setting.hpp"
 #include "traces/logs/training_log.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 // A value of a run as its flag would have it.
@@ -107,25 +107,25 @@ void take_run(const LaunchedRun& run, const ExplainedRunFlags& flags, ExplainedR
 }
 
 // The step, or the rate that the framework prints in its place.
-MeasuredValue measured_of(const PrintedLog& log, const LogSummary& summary,
-                          const std::string& file) {
+answers::MeasuredValue measured_of(const PrintedLog& log, const LogSummary& summary,
+                                   const std::string& file) {
   const auto typed = [&](double value, const char* unit) {
     return fmt::format("{}: {:.4g}{}", file, value, unit);
   };
   // DeepSpeed prints samples a second, and no batch: what is read is the time of one.
   if (log.framework == "DeepSpeed" && summary.samples == 0 && summary.seconds > 0) {
     const double rate = 1 / summary.seconds;
-    return {typed(rate, " samples/s"), MeasuredUnit::samples, rate};
+    return {typed(rate, " samples/s"), answers::MeasuredUnit::samples, rate};
   }
   if (summary.seconds > 0) {
-    return {typed(summary.seconds, "s"), MeasuredUnit::step, summary.seconds};
+    return {typed(summary.seconds, "s"), answers::MeasuredUnit::step, summary.seconds};
   }
   if (summary.device_tokens > 0) {
-    return {typed(summary.device_tokens, " tok/s/gpu"), MeasuredUnit::tokens_per_device,
+    return {typed(summary.device_tokens, " tok/s/gpu"), answers::MeasuredUnit::tokens_per_device,
             summary.device_tokens};
   }
   if (summary.device_flops > 0) {
-    return {typed(summary.device_flops / 1e12, " TFLOP/s"), MeasuredUnit::flops_per_device,
+    return {typed(summary.device_flops / 1e12, " TFLOP/s"), answers::MeasuredUnit::flops_per_device,
             summary.device_flops};
   }
   throw TraceError(file, "", "no line has the time of a step, or a rate");
@@ -217,4 +217,4 @@ ExplainedRun explained_run(const ExplainedRunFlags& flags, const CommonFlags& co
   return found;
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -8,7 +8,7 @@
 #include "tools/answers/explained.hpp"
 #include "tools/commands/case_flags.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 struct ExplainedRunFlags {
   std::string launch;  // file
@@ -23,7 +23,7 @@ void add_explained_run_flags(Flags command, ExplainedRunFlags& flags);
 
 /// What a log has of its steps.
 struct MeasuredRun {
-  std::vector<MeasuredValue> values;
+  std::vector<answers::MeasuredValue> values;
   std::optional<Bytes> memory{};
   std::int64_t samples = 0;
 };
@@ -38,4 +38,4 @@ struct ExplainedRun {
 /// file contradict each other, and where nothing says the run.
 ExplainedRun explained_run(const ExplainedRunFlags& flags, const CommonFlags& common);
 
-}  // namespace stageline
+}  // namespace stageline::cli

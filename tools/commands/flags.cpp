@@ -19,7 +19,7 @@
 #include "tools/base/outputs.hpp"
 #include "tools/commands/terminal.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 // The types of values that --help shows, by which check_outputs() knows them.
@@ -342,4 +342,4 @@ void Flags::runs(std::function<int()> command) const {
   });
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

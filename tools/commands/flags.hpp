@@ -19,7 +19,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace stageline {
+namespace stageline::cli {
 
 /// One flag, option or positional argument. A handle: copies refer to the same flag.
 class Flag {
@@ -156,4 +156,4 @@ class CommandLine {
   Flags::Program program_;
 };
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -8,7 +8,7 @@
 
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr std::size_t description_column = 30;
@@ -144,4 +144,4 @@ std::string help_text(const std::string& page, int width) {
   return out;
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

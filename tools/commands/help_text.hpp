@@ -8,7 +8,7 @@
 
 #include "tools/inputs/setting_group.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// What --help says of one command. The layout is ours, since that of the parser changes between
 /// its versions, and the man page and the completions are made of it.
@@ -41,4 +41,4 @@ std::string printed(const HelpPage& page, HelpScreen screen);
 /// that is longer is continued behind a backslash, so that it can be copied.
 std::string help_text(const std::string& page, int width);
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -1,10 +1,10 @@
 // Declares the flag.
 #include "tools/commands/html_flag.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 Flag add_html_flag(Flags command, std::string& file, const std::string& help) {
   return command.in(SettingGroup::output).common().option("--html", file, help).writes_file();
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

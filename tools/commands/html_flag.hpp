@@ -5,9 +5,9 @@
 
 #include "tools/commands/flags.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// --html with this help; `file` is empty where it is not given, "-" is standard output.
 Flag add_html_flag(Flags command, std::string& file, const std::string& help);
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -18,7 +18,7 @@
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/hybrid.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr std::int64_t usual_iterations = 64'000;  // of ResNets on CIFAR-10, arXiv 1512.03385
@@ -77,9 +77,9 @@ PipelinedShare share_of(const HybridFlags& flags) {
 constexpr const char* paper_schedule = "stale_weights:mapping=paired";
 constexpr int paper_devices = 2;
 
-HybridQuestion question_of(const HybridFlags& flags) {
+answers::HybridQuestion question_of(const HybridFlags& flags) {
   const CommonFlags& common = flags.common;
-  HybridQuestion question{{}, share_of(flags)};
+  answers::HybridQuestion question{{}, share_of(flags)};
   if (common.given("microbatches") || common.given("steps")) {
     throw UsageError(
         "hybrid counts --iterations of one mini-batch each; leave out --microbatches and --steps");
@@ -96,13 +96,13 @@ HybridQuestion question_of(const HybridFlags& flags) {
   return question;
 }
 
-std::vector<std::string> notes_of(const HybridFlags& flags, const HybridAnswer& answered) {
+std::vector<std::string> notes_of(const HybridFlags& flags, const answers::HybridAnswer& answered) {
   std::vector<std::string> said{
       "weights are stale while pipelined and exact afterwards; what that does to the accuracy is "
       "not simulated: train it with `stageline-train`, and put the logs side by side with "
       "`stageline time-to-accuracy`"};
   const Scheduler& scheduler = *answered.asked.spec.scheduler;
-  if (has_rebuilt_rules(scheduler)) {
+  if (report::has_rebuilt_rules(scheduler)) {
     said.push_back(
         fmt::format("the rules of {} are rebuilt, not quoted from its paper", scheduler.name));
   }
@@ -115,23 +115,24 @@ int run_hybrid(const HybridFlags& flags) {
   const CommonFlags& common = flags.common;
   const Outputs outputs{common.json, flags.svg, {}, common.quiet};
   check_outputs(outputs);
-  const HybridAnswer answered = answer(question_of(flags));
+  const answers::HybridAnswer answered = answer(question_of(flags));
   Forms forms;
   if (!answered.found) {
     const std::string reason = "no order of rounds repeats exactly, so no long run can be derived";
-    forms.json = [&] { return unanswered_json(answered.asked, reason); };
+    forms.json = [&] { return report::unanswered_json(answered.asked, reason); };
     forms.text = [&] {
       return wrapped(fmt::format("{}: {}\n", spelled(answered.asked.spec), reason), text_width());
     };
     deliver({common.json}, forms);
     return 1;
   }
-  forms.json = [&] { return hybrid_json(answered.asked, *answered.found); };
-  forms.svg = [&](const SvgOptions& options) {
-    return chart_svg(hybrid_chart(answered.setting, answered.asked, *answered.found), options);
+  forms.json = [&] { return report::hybrid_json(answered.asked, *answered.found); };
+  forms.svg = [&](const report::SvgOptions& options) {
+    return report::chart_svg(
+        report::hybrid_chart(answered.setting, answered.asked, *answered.found), options);
   };
   forms.text = [&] {
-    return hybrid_text(answered, text_width(), text_width_up_to(76), common.quiet);
+    return report::hybrid_text(answered, text_width(), text_width_up_to(76), common.quiet);
   };
   forms.notes = [&] { return notes_of(flags, answered); };
   deliver(outputs, forms);
@@ -169,4 +170,4 @@ const Command hybrid_command = {
     "hybrid", "Time and speed-up of training that is pipelined first and then runs on one device",
     add_hybrid, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

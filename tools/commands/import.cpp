@@ -15,7 +15,7 @@
 #include "tools/commands/terminal.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct ImportFlags {
@@ -92,4 +92,4 @@ extern const Command import_command;
 const Command import_command = {
     "import", "Convert a profile (PipeDream graph.txt) to a native trace", add_import, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -20,7 +20,7 @@
 #include "traces/timelines.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct KinetoFlags {
@@ -98,12 +98,12 @@ void import_kineto(const KinetoFlags& flags) {
   const std::vector<Model> models{kineto_model(run, flags.name, flags.batch, source)};
   const std::string trace = write_trace(models);
   std::optional<MeasuredIdle> idle;
-  if (flags.idle || !flags.json.empty()) idle = idle_of(run);
+  if (flags.idle || !flags.json.empty()) idle = answers::idle_of(run);
   if (!flags.program.empty()) write_file(flags.program, print(run.program));
   if (!out.empty()) write_file(out, trace);
-  if (!flags.json.empty()) write_file(flags.json, measured_idle_json(run, *idle));
+  if (!flags.json.empty()) write_file(flags.json, report::measured_idle_json(run, *idle));
   if (out == "-" || flags.program == "-" || flags.json == "-") return;
-  if (flags.idle) show("{}", measured_idle_text(run, *idle));
+  if (flags.idle) show("{}", report::measured_idle_text(run, *idle));
   if (flags.quiet) return;
   const auto said = [](const std::string& file) {
     return file.empty() ? std::string() : "wrote " + file + ": ";
@@ -164,4 +164,4 @@ const Command import_kineto_command = {
     "Convert profiles of a pipelined run by PyTorch's profiler to its costs and its program",
     add_import_kineto, "import"};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -11,7 +11,7 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/launch/run_setting.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct LaunchFlags {
@@ -108,4 +108,4 @@ extern const Command import_nemo_command;
 const Command import_nemo_command = {"nemo", "Read a configuration of NeMo (YAML) as a question",
                                      add_import_launch<Framework::nemo>, "import"};
 
-}  // namespace stageline
+}  // namespace stageline::cli

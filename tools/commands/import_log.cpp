@@ -14,7 +14,7 @@
 #include "tools/commands/terminal.hpp"
 #include "traces/logs/training_log.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct LogFlags {
@@ -158,4 +158,4 @@ extern const Command import_log_command;
 const Command import_log_command = {"log", "Read the steps that a training printed", add_import_log,
                                     "import"};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -25,7 +25,7 @@
 #include "traces/native/measured_collectives.hpp"
 #include "traces/nccl/tests_log.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct NcclTestsFlags {
@@ -287,4 +287,4 @@ const Command import_nccl_tests_command = {
     "nccl-tests", "Fit latencies and bandwidths of collectives to the output of nccl-tests",
     add_import_nccl_tests, "import"};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -14,7 +14,7 @@
 
 #include "tools/commands/command.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 bool is_for_lab(int argc, const char* const* argv) {
   if (argc < 2) return false;
@@ -51,4 +51,4 @@ const Command replay_command = {replay_at_lab.name, replay_at_lab.about, nullptr
 extern const Command staleness_command;
 const Command staleness_command = {staleness_at_lab.name, staleness_at_lab.about, nullptr, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

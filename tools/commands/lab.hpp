@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-namespace stageline {
+namespace stageline::cli {
 
 struct LabCommand {
   std::string_view name;   // as typed
@@ -32,4 +32,4 @@ bool is_for_lab(int argc, const char* const* argv);
 /// and the exit code is 2.
 int become_lab(int argc, const char* const* argv);
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -29,7 +29,7 @@
 #include "tools/report/figure_table.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 std::string list_schedulers() {
@@ -224,7 +224,8 @@ void add_list(Flags command) {
     if (!asked->json.empty()) write_file(asked->json, listed_json(asked->word).text());
     if (asked->json == "-") return 0;
     if (asked->schema || asked->figures) {
-      show("{}{}", asked->schema ? request_schema() : "", asked->figures ? figures_page() : "");
+      show("{}{}", asked->schema ? request_schema() : "",
+           asked->figures ? report::figures_page() : "");
       return 0;
     }
     print_wrapped(listed(asked->word));
@@ -238,4 +239,4 @@ extern const Command list_command;
 const Command list_command = {
     "list", "List schedules, partitioners, models, clusters, collectives and traces", add_list, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

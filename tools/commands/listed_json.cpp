@@ -17,7 +17,7 @@
 #include "tools/inputs/inputs.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 Json member(const char* key, Json items) {
@@ -149,4 +149,4 @@ Json traces_json() {
   return member("traces", std::move(items));
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

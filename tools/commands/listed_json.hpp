@@ -5,7 +5,7 @@
 
 #include "tools/base/json.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 Json schedules_json();
 Json partitioners_json();
@@ -16,4 +16,4 @@ Json clusters_json();
 Json collectives_json();
 Json traces_json();
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -18,7 +18,7 @@
 #include "tools/report/text/optimal.hpp"
 #include "tools/report/text/plan.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct OptimalFlags {
@@ -52,12 +52,12 @@ ScheduleSpec spec_of(const OptimalFlags& flags) {
 std::string words_of(const BranchKnown& known, Time left) {
   const double gap = 1 - to_seconds(known.bound) / std::max(1e-12, to_seconds(known.best));
   return fmt::format("best {} · bound {}, {} below · {} states · at most {} left",
-                     print(known.best), print(known.bound), percent(gap), grouped(known.states),
-                     in_short(std::max(0.0, to_seconds(left))));
+                     print(known.best), print(known.bound), percent(gap),
+                     report::grouped(known.states), in_short(std::max(0.0, to_seconds(left))));
 }
 
-OptimalQuestion question_of(const OptimalFlags& flags) {
-  OptimalQuestion question;
+answers::OptimalQuestion question_of(const OptimalFlags& flags) {
+  answers::OptimalQuestion question;
   question.most = allowed(flags.time);
   question.setting = request_of(flags.common);
   question.setting.schedules = {spec_of(flags)};
@@ -65,7 +65,7 @@ OptimalQuestion question_of(const OptimalFlags& flags) {
   return question;
 }
 
-OptimalAnswer searched(const OptimalQuestion& question, bool quiet) {
+answers::OptimalAnswer searched(const answers::OptimalQuestion& question, bool quiet) {
   ProgressLine line(!quiet);
   return answer(question,
                 {&catch_signals(SecondSignal::ignored), [&](const BranchKnown& known, Time left) {
@@ -77,15 +77,15 @@ int run_optimal(const OptimalFlags& flags) {
   const bool quiet = flags.common.quiet;
   const Outputs outputs{flags.common.json, {}, {}, quiet, {{"--out", flags.out}}};
   to_stdout({{"--out", flags.out}, {"--json", outputs.json}});  // refuses both
-  const OptimalAnswer answered = searched(question_of(flags), quiet);
+  const answers::OptimalAnswer answered = searched(question_of(flags), quiet);
   const int code = catch_signals(SecondSignal::ignored) ? exit_code_after_signal() : 0;
   if (!flags.out.empty()) {
     parse_program_format("slp").write({flags.out, answered.found.outcome.program});
   }
   Forms forms;
-  forms.json = [&] { return optimal_json(answered); };
+  forms.json = [&] { return report::optimal_json(answered); };
   forms.text = [&] {
-    std::string text = optimal_text(answered, quiet);
+    std::string text = report::optimal_text(answered, quiet);
     if (quiet) return wrapped(text, text_width());
     if (!flags.out.empty()) {
       text += fmt::format("\nwritten to {}; simulate and draw take it by --program\n", flags.out);
@@ -148,4 +148,4 @@ const Command optimal_command = {
     "optimal", "The shortest order of a step under a limit of memory, with bound and gap",
     add_optimal, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

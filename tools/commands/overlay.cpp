@@ -13,7 +13,7 @@
 #include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/overlay.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct OverlayFlags {
@@ -51,12 +51,14 @@ void run(const OverlayFlags& flags) {
   check_outputs(outputs);
   const Overlay found = overlay(flags);
   Forms forms;
-  forms.json = [&] { return overlay_json(found); };
-  forms.svg = [&](const SvgOptions& options) { return overlay_svg(found, options); };
-  forms.page = [&] { return overlay_page(found); };
+  forms.json = [&] { return report::overlay_json(found); };
+  forms.svg = [&](const report::SvgOptions& options) {
+    return report::overlay_svg(found, options);
+  };
+  forms.page = [&] { return report::overlay_page(found); };
   forms.text = [&] {
     const std::string notes = flags.quiet ? "" : note_lines(found.notes);
-    return wrapped(overlay_text(found, flags.top, text_width()) + notes, text_width());
+    return wrapped(report::overlay_text(found, flags.top, text_width()) + notes, text_width());
   };
   forms.wrote = {"--html"};
   deliver(outputs, forms);
@@ -103,4 +105,4 @@ const Command overlay_command = {
     "overlay", "Compare two timelines of one pipeline, simulated or measured, op by op",
     add_overlay, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -9,7 +9,7 @@
 #include "tools/commands/case_flags.hpp"
 #include "tools/inputs/settings.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 void add_perturbation_flags(Flags command, PerturbationFlags& flags, std::int64_t scenarios) {
   const auto add = [&](std::string_view key, auto& value) {
@@ -44,4 +44,4 @@ ScenarioRequest scenarios_of(const PerturbationFlags& flags, std::int64_t scenar
   return request;
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -10,7 +10,7 @@
 #include "tools/inputs/perturbation_file.hpp"
 #include "tools/study/whatif/scenario_runs.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 struct PerturbationFlags {
   PerturbationTexts texts;
@@ -27,4 +27,4 @@ void add_perturbation_flags(Flags command, PerturbationFlags& flags, std::int64_
 /// apply to and `others`, further perturbations of the command, is false.
 ScenarioRequest scenarios_of(const PerturbationFlags& flags, std::int64_t scenarios, bool others);
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -16,7 +16,7 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/sweep/phase.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr int map_columns = 100;  // of the map as text, at most
@@ -73,15 +73,17 @@ int run_phase(const PhaseFlags& flags) {
   const PhaseMap map = drawn_map(std::move(request), flags.quiet);
   Forms forms;
   forms.json = [&] { return phase_json(map).text(); };
-  forms.svg = [&](const SvgOptions& options) { return phase_svg(map.chart, options); };
+  forms.svg = [&](const report::SvgOptions& options) {
+    return report::phase_svg(map.chart, options);
+  };
   forms.text = [&] {
-    PhaseChart chart = map.chart;
+    report::PhaseChart chart = map.chart;
     if (flags.quiet) {
       chart.title.clear();
       chart.subtitle.clear();
       chart.footnotes.clear();
     }
-    return phase_text(chart, text_width_up_to(map_columns), map_rows);
+    return report::phase_text(chart, text_width_up_to(map_columns), map_rows);
   };
   forms.wrote = {"--svg", "--pdf", "--png"};
   deliver(outputs, forms);
@@ -132,4 +134,4 @@ const Command phase_command = {
     "phase", "Which schedule wins where: a map over two settings, refined at its borders",
     add_phase, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

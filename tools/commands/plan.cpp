@@ -37,7 +37,7 @@
 #include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/plan.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 // What a flag says that fixes a searched setting, where its row says it for one value.
@@ -116,8 +116,8 @@ std::string item_of(const SettingRow& row, const std::vector<std::string>& typed
   return fmt::format("{}={}", row.flag().substr(2), fmt::join(values, between));
 }
 
-PlanSpace space_of(const PlanFlags& flags) {
-  PlanSpace space;
+planner::PlanSpace space_of(const PlanFlags& flags) {
+  planner::PlanSpace space;
   struct Said {
     std::string key;
     std::string how;
@@ -131,7 +131,7 @@ PlanSpace space_of(const PlanFlags& flags) {
                                    key, before.how, how));
     }
     said.push_back({key, how});
-    fix(space, item);
+    planner::fix(space, item);
   };
   for (const auto& [key, typed] : flags.fixed) {
     if (typed.empty()) continue;
@@ -183,10 +183,10 @@ std::int64_t samples_of(const PlanFlags& flags, const Model& model) {
 class PlanProgressLine {
  public:
   explicit PlanProgressLine(bool wanted) : live_(wanted && ::isatty(STDERR_FILENO) == 1) {}
-  void operator()(const PlanProgress& progress) {
+  void operator()(const planner::PlanProgress& progress) {
     if (!live_) return;
     shown_ = true;
-    std::fputs((progress_words(progress) + "\033[K\r").c_str(), stderr);
+    std::fputs((report::progress_words(progress) + "\033[K\r").c_str(), stderr);
   }
   ~PlanProgressLine() {
     if (shown_) std::fputs("\033[K", stderr);
@@ -199,13 +199,13 @@ class PlanProgressLine {
   bool shown_ = false;
 };
 
-std::vector<std::string> notes_of(const PlanFlags& flags, const PlanAnswer& found) {
+std::vector<std::string> notes_of(const PlanFlags& flags, const answers::PlanAnswer& found) {
   std::vector<std::string> said = read_as_notes(flags.fixed.at("schedule"));
   const auto say = [&](const std::string& note) {
     if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
   };
   for (const std::string& note : notes(found.setting)) say(note);
-  for (const PlanPoint& point : found.plan.front) {
+  for (const planner::PlanPoint& point : found.plan.front) {
     const std::optional<Interval>& interval = point.verdict.intervals.step;
     if (interval) say("range: " + provenance_of(*interval));
   }
@@ -221,18 +221,18 @@ std::vector<std::string> notes_of(const PlanFlags& flags, const PlanAnswer& foun
   return said;
 }
 
-PlanRequest plan_request(const PlanFlags& flags) {
-  PlanRequest request;
+planner::PlanRequest plan_request(const PlanFlags& flags) {
+  planner::PlanRequest request;
   request.setting = request_of(flags.common);
   request.setting.degrees_are_searched = true;
   request.space = space_of(flags);
   if (!flags.objective.empty()) {
-    request.objective = one_of(all_objectives, flags.objective, "--objective");
+    request.objective = one_of(planner::all_objectives, flags.objective, "--objective");
   }
   if (!flags.within.empty()) request.within = parse_within(flags.within, "--within");
   if (!flags.slower_by.empty()) {
     if (flags.slower_by != "any") request.slower_by = parse_within(flags.slower_by, "--slower-by");
-  } else if (request.objective == Objective::time) {
+  } else if (request.objective == planner::Objective::time) {
     request.slower_by = 0.5;
   }
   if (!flags.budget.empty()) {
@@ -246,8 +246,8 @@ PlanRequest plan_request(const PlanFlags& flags) {
   return request;
 }
 
-PlanView view_of(const PlanFlags& flags) {
-  PlanView view;
+report::PlanView view_of(const PlanFlags& flags) {
+  report::PlanView view;
   view.width = text_width();
   view.top = flags.all ? 0 : static_cast<std::size_t>(flags.top);
   view.flags = flags.with_flags;
@@ -263,10 +263,10 @@ std::optional<Framework> framework_of(const PlanFlags& flags) {
 }
 
 // The recommended setting as the flags of the framework; empty where nothing fits.
-std::string emitted_text(const PlanFlags& flags, const PlanAnswer& found) {
+std::string emitted_text(const PlanFlags& flags, const answers::PlanAnswer& found) {
   if (flags.emit.empty() || found.drawn.empty()) return "";
   const Framework framework = one_of(emitting_frameworks, flags.emit, "--emit");
-  const Candidate& candidate = found.plan.front[*found.plan.recommended].candidate;
+  const planner::Candidate& candidate = found.plan.front[*found.plan.recommended].candidate;
   EmissionAsked asked{request_of(found.request.setting, candidate), candidate.spec,
                       found.request.samples};
   asked.setting.degrees = candidate.shape.degrees;
@@ -278,11 +278,11 @@ std::string emitted_text(const PlanFlags& flags, const PlanAnswer& found) {
   return fmt::format("\nAs {} has it:\n{}", flags.emit, emitted(framework, asked));
 }
 
-PlanAnswer searched(const PlanFlags& flags) {
-  PlanQuestion question;
+answers::PlanAnswer searched(const PlanFlags& flags) {
+  answers::PlanQuestion question;
   const std::optional<Framework> framework = framework_of(flags);
   question.request = plan_request(flags);
-  question.complete = [&flags, framework](const Setting& setting, PlanRequest& request) {
+  question.complete = [&flags, framework](const Setting& setting, planner::PlanRequest& request) {
     if (framework) restrict_to(*framework, setting.model, request.space);
     request.samples = samples_of(flags, setting.model);
     request.training = budget_of(flags.common, setting.model);
@@ -290,7 +290,7 @@ PlanAnswer searched(const PlanFlags& flags) {
   question.drawn = !flags.html.empty() || !flags.emit.empty();
   question.request.stop = &catch_signals(SecondSignal::ends);
   PlanProgressLine progress(!flags.common.quiet);
-  question.request.progress = [&](const PlanProgress& now) { progress(now); };
+  question.request.progress = [&](const planner::PlanProgress& now) { progress(now); };
   return answer(question);
 }
 
@@ -298,20 +298,23 @@ int run_plan(const PlanFlags& flags) {
   const CommonFlags& common = flags.common;
   Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
   check_outputs(outputs);
-  const PlanView view = view_of(flags);
-  const PlanAnswer found = searched(flags);
+  const report::PlanView view = view_of(flags);
+  const answers::PlanAnswer found = searched(flags);
   const bool none = found.plan.front.empty();
   const std::string emission = emitted_text(flags, found);
   std::vector<std::string> said = notes_of(flags, found);
   Forms forms;
-  forms.json = [&] { return plan_json(found.setting, found.request, found.plan, view, said); };
+  forms.json = [&] {
+    return report::plan_json(found.setting, found.request, found.plan, view, said);
+  };
   if (!none) {
-    forms.svg = [&](const SvgOptions& options) {
-      return chart_svg(plan_chart(found.setting, found.request, found.plan), options);
+    forms.svg = [&](const report::SvgOptions& options) {
+      return report::chart_svg(report::plan_chart(found.setting, found.request, found.plan),
+                               options);
     };
   }
-  forms.page = [&] { return plan_page(found, view, said); };
-  forms.text = [&] { return plan_text(found, view, common.quiet, flags.all) + emission; };
+  forms.page = [&] { return report::plan_page(found, view, said); };
+  forms.text = [&] { return report::plan_text(found, view, common.quiet, flags.all) + emission; };
   forms.notes = [&] { return said; };
   forms.wrote = {"--html"};
   if (!none) forms.wrote.insert(forms.wrote.begin(), {"--svg", "--pdf", "--png"});
@@ -357,7 +360,7 @@ void add_plan(Flags command) {
               "also schedules that update without a flush, on stale weights");
   search.common().option("--objective", flags->objective,
                          fmt::format("what to recommend the least of: {}; default: time",
-                                     fmt::join(names_of(all_objectives), ", ")));
+                                     fmt::join(names_of(planner::all_objectives), ", ")));
   search.option("--within", flags->within,
                 "recommend the least memory among what is at most this much slower than the "
                 "fastest; default: 1%, or where language models tie that with the least time × "
@@ -418,4 +421,4 @@ const Command plan_command = {
     "What to do instead: searches schedules, degrees, micro-batches, recomputation and cuts",
     add_plan, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -6,7 +6,7 @@
 
 #include "tools/base/table.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr double much_idle = 0.1;    // of the step
@@ -47,4 +47,4 @@ std::string plan_hint(const SettingRequest& request, const Setting& setting,
       gain, typed, samples);
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -6,7 +6,7 @@
 
 #include "tools/compare/comparison.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// "…; `stageline plan …` tries them": where no row fits, where the recommended synchronous row
 /// idles a tenth of the step or more or its fullest device has less than a tenth of its memory
@@ -16,4 +16,4 @@ std::string plan_hint(const SettingRequest& request, const Setting& setting,
                       const std::vector<Row>& rows, const RankedRows& order,
                       const std::string& typed);
 
-}  // namespace stageline
+}  // namespace stageline::cli

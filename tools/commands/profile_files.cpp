@@ -13,7 +13,7 @@
 #include "tools/inputs/recordings.hpp"
 #include "tools/inputs/settings.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 bool holds_profile(const NamedText& one) {
@@ -70,4 +70,4 @@ void check_no_settings(const CommonFlags& flags) {
   if (!flags.program.empty()) refuse("--program");
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -7,7 +7,7 @@
 #include "tools/commands/case_flags.hpp"
 #include "traces/timelines.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// PROFILE, any number of files behind TRACE.
 Flag add_profile_files(Flags command, std::vector<std::string>& files, const std::string& help);
@@ -22,4 +22,4 @@ std::vector<NamedText> profiles_in(const std::vector<std::string>& files);
 /// Throws UsageError for a setting that is given beside profiles of a run, which are not simulated.
 void check_no_settings(const CommonFlags& flags);
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -23,7 +23,7 @@
 #include "tools/report/text/lint.hpp"
 #include "tools/study/figures/notes.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct ProgramFlags {
@@ -42,9 +42,9 @@ std::string counted(int number, const std::string& noun) {
 // On the TRACE, cut for the stages of the program; unit costs without one.
 Costs costs_for(const ProgramFlags& flags, const Program& program) {
   if (flags.common.trace().empty()) return unit_costs(program);
-  SettingQuestion question{request_of(flags.common)};
+  answers::SettingQuestion question{request_of(flags.common)};
   question.setting.schedules = {given_schedule(program)};
-  return costs_of_program(question);
+  return answers::costs_of_program(question);
 }
 
 // Exit code 1 for errors or warnings in a program that can be read: that is the answer, not bad
@@ -65,9 +65,9 @@ int check_program(const ProgramFlags& flags) {
     found = lint(program, {where, &*costs});
   }
   const bool clean = found.count(Severity::error) + found.count(Severity::warning) == 0;
-  if (!flags.json.empty()) write_file(flags.json, lint_json(flags.check, program, found));
+  if (!flags.json.empty()) write_file(flags.json, report::lint_json(flags.check, program, found));
   if (flags.json == "-") return clean ? 0 : 1;
-  show("{}", lint_report(flags.check, program, found, !flags.common.quiet));
+  show("{}", report::lint_report(flags.check, program, found, !flags.common.quiet));
   if (clean && !flags.common.quiet) {
     if (!costs) costs = unit_costs(program);
     const TaskGraph graph = compile(complete(program, *costs), *costs);
@@ -132,9 +132,10 @@ void print_program(const ProgramFlags& flags, Flags command) {
   }
   const ProgramFormat& format = parse_program_format(flags.format);
   const bool compute = flags.compute_only && !format.needs_trace && !format.places_messages;
-  const ProgramQuestion question{case_question(flags.common, "program"),
-                                 compute ? ProgramOf::checked_compute : ProgramOf::run};
-  const ProgramAnswer found = answer(question);
+  const answers::ProgramQuestion question{
+      case_question(flags.common, "program"),
+      compute ? answers::ProgramOf::checked_compute : answers::ProgramOf::run};
+  const answers::ProgramAnswer found = answer(question);
   say(read_as_notes(flags.common.schedules), flags.common.quiet);
   std::vector<std::string> said = found.setting.notes;  // where nothing is refused
   for (std::string& note : notes_on_costs(command, format, question.setting.partition)) {
@@ -248,4 +249,4 @@ extern const Command program_command;
 const Command program_command = {
     "program", "Print a schedule as a program, convert a program, or check it", add_program, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

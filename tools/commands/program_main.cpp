@@ -25,7 +25,7 @@
 #include "tools/base/version.hpp"
 #include "tools/study/figures/contradictions.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 std::atomic<bool> interrupted{false};
@@ -197,11 +197,11 @@ int program_main(const ProgramMain& program, int argc, const char* const* argv,
     const int code = exit_code_of(program, ending, argc, argv, add);
     ends_soon = false;  // it has its result or its error: the last words would be wrong
     return code;
-  } catch (const NothingKnown& nothing) {
+  } catch (const answers::NothingKnown& nothing) {
     return ending.interrupted({nothing.why + ", nothing was written", false});
   } catch (const Interrupted& by) {
     return ending.interrupted(by);
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

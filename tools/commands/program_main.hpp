@@ -9,7 +9,7 @@
 
 #include "tools/commands/flags.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 struct ProgramMain {
   std::string name;   // "stageline-study", before each error
@@ -52,4 +52,4 @@ void end_soon_after_signal(const std::string& last_words);
 /// written" is no longer true. A signal lets the files be written; a second one ends the process.
 void let_results_be_written();
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr std::chrono::milliseconds patience{1500};  // before the first line
@@ -65,4 +65,4 @@ void ProgressLine::clear() {
   any_ = false;
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

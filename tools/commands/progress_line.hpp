@@ -8,7 +8,7 @@
 
 #include "tools/base/progress.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// A bar with the share done, the rate and the time left, rewritten several times a second, from
 /// the second second on. Where standard error is no terminal, and where it is not wanted, nothing.
@@ -46,4 +46,4 @@ std::string in_short(double seconds);
 /// "█████··· 62 % · 620 of 1000 · 155/s · 2 s left"; seconds: since the begin, above 0.
 std::string progress_bar(std::int64_t done, std::int64_t wanted, double seconds);
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -22,7 +22,7 @@
 #include "tools/published/report.hpp"
 #include "tools/published/vtrain.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct PublishedFlags {
@@ -192,4 +192,4 @@ const Command published_command = {
     "published", "Predict published measurements of training runs, and report the deviations",
     add_published, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -14,10 +14,10 @@
 #include "tools/commands/watched.hpp"
 #include "tools/commands/why_flags.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
-std::string sentences_of(const Comparison& found, bool stopped) {
+std::string sentences_of(const answers::Comparison& found, bool stopped) {
   std::string text;
   for (const RankedRows& order : found.orders) {
     if (!order.sentence.empty()) text += "→ " + order.sentence + "\n";
@@ -36,10 +36,10 @@ int run_report(const CompareFlags& flags) {
   const CommonFlags& common = flags.common;
   const Outputs outputs{common.json, flags.svg, flags.html};
   check_outputs(outputs);
-  ComparisonQuestion question = comparison_question(flags, nullptr);
+  answers::ComparisonQuestion question = comparison_question(flags, nullptr);
   question.alone = true;
-  question.redrawn = Redrawn::explained;
-  const Comparison found = answer_watched(question, common.quiet);
+  question.redrawn = answers::Redrawn::explained;
+  const answers::Comparison found = answer_watched(question, common.quiet);
   Forms forms;
   forms.json = [&] { return comparison_json(found); };
   forms.page = [&] { return comparison_page(flags, found); };
@@ -78,4 +78,4 @@ const Command report_command = {
     "report", "One page with everything: ranking, tables, diagrams, causes, sensitivities",
     add_report, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

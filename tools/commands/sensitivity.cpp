@@ -17,7 +17,7 @@
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/sensitivity.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr std::size_t most_rows = 20;
@@ -31,7 +31,7 @@ struct SensitivityFlags {
 };
 
 std::vector<std::string> notes_of(const SensitivityFlags& flags,
-                                  const SensitivityAnswer& answered) {
+                                  const answers::SensitivityAnswer& answered) {
   std::vector<std::string> said = read_as_notes(flags.common.schedules);
   for (const std::string& note : notes(answered.setting)) said.push_back(note);
   said.insert(said.end(), answered.found.notes.begin(), answered.found.notes.end());
@@ -42,24 +42,28 @@ int run_sensitivity(const SensitivityFlags& flags) {
   const CommonFlags& common = flags.common;
   Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
   check_outputs(outputs);
-  SensitivityQuestion question{case_question(common, "sensitivity"), flags.threads};
+  answers::SensitivityQuestion question{case_question(common, "sensitivity"), flags.threads};
   question.notes = notes_on_unread(common, "sensitivity", Shows::time);
-  const SensitivityAnswer answered = answer_watched(question, common.quiet);
+  const answers::SensitivityAnswer answered = answer_watched(question, common.quiet);
   const Sensitivity& found = answered.found;
   const Setting& setting = answered.setting;
   if (found.partial) outputs.quiet = false;  // that it is one is said in any case
   Forms forms;
-  forms.json = [&] { return sensitivity_json(setting, answered.asked, answered.outcome, found); };
-  forms.svg = [&](const SvgOptions& options) {
-    return sensitivity_svg(answered, most_rows, options);
+  forms.json = [&] {
+    return report::sensitivity_json(setting, answered.asked, answered.outcome, found);
+  };
+  forms.svg = [&](const report::SvgOptions& options) {
+    return report::sensitivity_svg(answered, most_rows, options);
   };
   forms.notes = [&] { return notes_of(flags, answered); };
   forms.page = [&] {
-    return sensitivity_page(setting.model.name, answered.outcome, found, most_rows,
-                            {heading(setting, answered.asked), {advice_of(found)}, forms.notes()});
+    return report::sensitivity_page(
+        setting.model.name, answered.outcome, found, most_rows,
+        {report::heading(setting, answered.asked), {advice_of(found)}, forms.notes()});
   };
   forms.text = [&] {
-    return sensitivity_text(answered, flags.full ? 0 : most_rows, text_width(), common.quiet);
+    return report::sensitivity_text(answered, flags.full ? 0 : most_rows, text_width(),
+                                    common.quiet);
   };
   forms.wrote = {"--html"};
   deliver(outputs, forms);
@@ -98,4 +102,4 @@ const Command sensitivity_command = {
     "sensitivity", "What the step hangs on, and what faster ops, devices and links are worth",
     add_sensitivity, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -19,7 +19,7 @@
 #include "tools/report/text/simulation.hpp"
 #include "tools/report/text/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct SimulateFlags {
@@ -54,8 +54,8 @@ void check_needs_why(const SimulateFlags& flags, bool why, bool uncertain) {
   }
 }
 
-SimulationQuestion question_of(const SimulateFlags& flags) {
-  SimulationQuestion question;
+answers::SimulationQuestion question_of(const SimulateFlags& flags) {
+  answers::SimulationQuestion question;
   question.scenarios = scenarios_of(flags.perturbations, usual_jitter_scenarios, false);
   question.from_peak = flags.why == why_from_peak;
   question.why = question.from_peak ? CauseOrder::fixed : why_order(flags.why);
@@ -75,25 +75,27 @@ int run_simulate(const SimulateFlags& flags) {
   const CommonFlags& common = flags.common;
   const Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
   check_outputs(outputs);
-  const Simulation found = answer(question_of(flags));
+  const answers::Simulation found = answer(question_of(flags));
   const Outcome& outcome = found.outcome;
   const TrainingBudget budget = typed_budget(common);
   Forms forms;
   forms.json = [&] {
-    return outcome_json(found.setting, found.asked, outcome, flags.timeline, nullptr, budget,
-                        found.waterfall ? &*found.waterfall : nullptr,
-                        flags.no_changes ? nullptr : &found.ways, found.from_peak);
+    return report::outcome_json(found.setting, found.asked, outcome, flags.timeline, nullptr,
+                                budget, found.waterfall ? &*found.waterfall : nullptr,
+                                flags.no_changes ? nullptr : &found.ways, found.from_peak);
   };
-  forms.svg = [&](const SvgOptions& options) {
-    return waterfalls_svg({{outcome.schedule, *found.waterfall}}, found.setting.model.name,
-                          notes(found.setting), options, flags.full);
+  forms.svg = [&](const report::SvgOptions& options) {
+    return report::waterfalls_svg({{outcome.schedule, *found.waterfall}}, found.setting.model.name,
+                                  notes(found.setting), options, flags.full);
   };
-  forms.page = [&] { return simulation_page(found); };
+  forms.page = [&] { return report::simulation_page(found); };
   forms.text = [&] {
-    return simulation_text(
+    return report::simulation_text(
         found, {text_width(), figure_columns(), flags.full, common.quiet, colour_wanted(), budget});
   };
-  forms.notes = [&] { return simulation_notes(found, budget, read_as_notes(common.schedules)); };
+  forms.notes = [&] {
+    return report::simulation_notes(found, budget, read_as_notes(common.schedules));
+  };
   deliver(outputs, forms);
   return outcome.fit == Fit::no ? 1 : 0;
 }
@@ -138,4 +140,4 @@ void add_simulate(Flags command) {
 extern const Command simulate_command;
 const Command simulate_command = {"simulate", "Simulate one schedule in full", add_simulate, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

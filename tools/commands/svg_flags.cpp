@@ -9,7 +9,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/convert_svg.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 Flag add_svg_flag(Flags command, SvgFlags& flags, const std::string& help) {
   const Flags output = command.in(SettingGroup::output);
@@ -39,14 +39,14 @@ void add_svg_style_flags(Flags command, SvgFlags& flags) {
       "on a transparent ground");
 }
 
-SvgOptions svg_options(const SvgFlags& flags) {
-  SvgOptions options;
+report::SvgOptions svg_options(const SvgFlags& flags) {
+  report::SvgOptions options;
   if (flags.width > 0) options.width = flags.width;
   options.title = flags.title;
   options.plain = flags.plain;
-  options.theme = flags.theme == "light"  ? Theme::light
-                  : flags.theme == "dark" ? Theme::dark
-                                          : Theme::automatic;
+  options.theme = flags.theme == "light"  ? report::Theme::light
+                  : flags.theme == "dark" ? report::Theme::dark
+                                          : report::Theme::automatic;
   return options;
 }
 
@@ -87,4 +87,4 @@ void write_pictures(const SvgFlags& flags, const std::string& svg) {
   if (!flags.png.empty()) write_file(flags.png, converted(svg, PictureFormat::png));
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -8,7 +8,7 @@
 #include "tools/commands/flags.hpp"
 #include "tools/report/svg/options.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// The values as typed; empty or 0 where the flag is not given.
 struct SvgFlags {
@@ -26,7 +26,7 @@ Flag add_svg_flag(Flags command, SvgFlags& flags, const std::string& help);
 /// --theme, --width, --title and --plain.
 void add_svg_style_flags(Flags command, SvgFlags& flags);
 
-SvgOptions svg_options(const SvgFlags& flags);
+report::SvgOptions svg_options(const SvgFlags& flags);
 
 /// Whether any picture is asked for.
 bool any_picture(const SvgFlags& flags);
@@ -47,4 +47,4 @@ bool to_stdout(const std::vector<OutputFile>& files);
 /// do.
 void write_pictures(const SvgFlags& flags, const std::string& svg);
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -20,7 +20,7 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/sweep/run.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct SweepFlags {
@@ -230,4 +230,4 @@ const Command sweep_command = {
     "sweep", "Thousands of settings: a row each, on all cores and many machines, resumable",
     add_sweep, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -13,7 +13,7 @@
 #include "tools/base/files.hpp"
 #include "tools/inputs/settings.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr std::int64_t usual_scenarios = 1000;
@@ -146,4 +146,4 @@ std::int64_t parse_scenario_number(const SweepSpec& spec, const std::string& tex
                                spec.scenarios() - 1, text));
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

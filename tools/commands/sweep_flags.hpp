@@ -10,7 +10,7 @@
 #include "tools/commands/perturbation_flags.hpp"
 #include "tools/sweep/spec.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// Settings as typed, each a flag of compare.
 struct SettingFlags {
@@ -48,4 +48,4 @@ SweepAxis axis_of_flag(const std::string& flag, const std::string& text);
 /// Throws UsageError where the sweep has no such scenario.
 std::int64_t parse_scenario_number(const SweepSpec& spec, const std::string& text);
 
-}  // namespace stageline
+}  // namespace stageline::cli

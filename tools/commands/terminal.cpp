@@ -15,7 +15,7 @@
 #include "tools/base/text.hpp"
 #include "tools/report/text/space_time.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr int least_width = 40;
@@ -56,7 +56,7 @@ int text_width_up_to(int usual) {
 
 int figure_columns() {
   const int width = text_width();
-  return width == 0 ? usual_figure : width - space_time_margin;
+  return width == 0 ? usual_figure : width - report::space_time_margin;
 }
 
 void show(std::FILE* out, const std::string& text) { fmt::print(out, "{}", visible_lines(text)); }
@@ -68,4 +68,4 @@ void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) print_wrapped("note: " + note + "\n");
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace stageline {
+namespace stageline::cli {
 
 /// Whether standard output is a terminal and NO_COLOR is not set.
 bool colour_wanted();
@@ -46,4 +46,4 @@ void print_wrapped(const std::string& text);
 /// Prints "note: …", a line each, behind an empty line; nothing where there are none.
 void print_notes(const std::vector<std::string>& notes);
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -13,7 +13,7 @@
 #include "sim/base/units.hpp"
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 std::string typed_setting(const CommonFlags& flags, const std::vector<Flag>& all,
                           const std::vector<SettingOf>& more,
@@ -53,4 +53,4 @@ double seconds_of(const std::string& text, const std::string& flag) {
       fmt::format("{} is a time above 0 (60s, 30min, 8h, 2d), not \"{}\"", flag, text));
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -7,7 +7,7 @@
 #include "tools/commands/case_flags.hpp"
 #include "tools/inputs/settings.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// What was typed for the trace, for the settings of the question and of a whole training, which
 /// mean the same to compare, simulate and plan, as words of a shell: "resnet50-cpu --link 2.5GB/s";
@@ -20,4 +20,4 @@ std::string typed_setting(const CommonFlags& flags, const std::vector<Flag>& all
 /// begins with the flag.
 double seconds_of(const std::string& text, const std::string& flag);
 
-}  // namespace stageline
+}  // namespace stageline::cli

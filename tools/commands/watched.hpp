@@ -6,14 +6,14 @@
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/progress_line.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// What answer() says to the question. `quiet`: without the line. Throws NothingKnown where a
 /// signal came first, and what else answer() throws.
 template <class Asked>
 auto answer_watched(const Asked& question, bool quiet) {
   ProgressLine line(!quiet);
-  return answer(question, Watch{&catch_signals(SecondSignal::ends), shown_by(line)});
+  return answer(question, answers::Watch{&catch_signals(SecondSignal::ends), shown_by(line)});
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

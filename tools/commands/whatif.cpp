@@ -24,7 +24,7 @@
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/what_if.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 struct WhatIfFlags {
@@ -70,9 +70,9 @@ std::optional<Failures> failures_of(const WhatIfFlags& flags) {
   return failures;
 }
 
-WhatIfQuestion question_of(const WhatIfFlags& flags) {
+answers::WhatIfQuestion question_of(const WhatIfFlags& flags) {
   CommonFlags common = flags.common;
-  WhatIfQuestion question;
+  answers::WhatIfQuestion question;
   question.by = parse_quantile(flags.by, "--by");
   question.failures = failures_of(flags);
   if (question.failures && !flags.run.empty()) question.run = seconds_of(flags.run, "--run");
@@ -98,7 +98,7 @@ WhatIfQuestion question_of(const WhatIfFlags& flags) {
   return question;
 }
 
-std::vector<std::string> notes_of(const WhatIfFlags& flags, const WhatIfAnswer& found) {
+std::vector<std::string> notes_of(const WhatIfFlags& flags, const answers::WhatIfAnswer& found) {
   std::vector<std::string> said = read_as_notes(flags.common.schedules);
   for (const std::string& note : notes(found.setting)) said.push_back(note);
   said.insert(said.end(), found.notes.begin(), found.notes.end());
@@ -109,22 +109,25 @@ int run_whatif(const WhatIfFlags& flags) {
   const CommonFlags& common = flags.common;
   const Outputs outputs{common.json, flags.svg, flags.html, common.quiet};
   check_outputs(outputs);
-  const WhatIfQuestion question = question_of(flags);
-  const WhatIfAnswer found = answer_watched(question, common.quiet);
+  const answers::WhatIfQuestion question = question_of(flags);
+  const answers::WhatIfAnswer found = answer_watched(question, common.quiet);
   std::vector<std::string> said = notes_of(flags, found);
-  const std::vector<std::string> advice = what_if_advice(question, found);
+  const std::vector<std::string> advice = report::what_if_advice(question, found);
   Forms forms;
   forms.json = [&] {
-    return uncertainty_json(found.setting, found.rows, found.order, said,
-                            question.failures ? &*question.failures : nullptr,
-                            found.run ? &*found.run : nullptr, found.stopped);
+    return report::uncertainty_json(found.setting, found.rows, found.order, said,
+                                    question.failures ? &*question.failures : nullptr,
+                                    found.run ? &*found.run : nullptr, found.stopped);
   };
-  forms.svg = [&](const SvgOptions& options) { return what_if_svg(found, said, options); };
+  forms.svg = [&](const report::SvgOptions& options) {
+    return report::what_if_svg(found, said, options);
+  };
   forms.page = [&] {
-    return uncertainty_page(found.setting.model.name, found.rows, found.order,
-                            {heading(found.setting, found.best().row.asked), advice, said});
+    return report::uncertainty_page(
+        found.setting.model.name, found.rows, found.order,
+        {report::heading(found.setting, found.best().row.asked), advice, said});
   };
-  forms.text = [&] { return what_if_text(found, advice, text_width(), common.quiet); };
+  forms.text = [&] { return report::what_if_text(found, advice, text_width(), common.quiet); };
   forms.notes = [&] { return said; };
   forms.wrote = {"--html"};
   deliver(outputs, forms);
@@ -179,4 +182,4 @@ const Command whatif_command = {
     "whatif", "The distribution of the step under jitter, slow devices, pauses and failures",
     add_whatif, ""};
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -5,7 +5,7 @@
 
 #include "sim/base/errors.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 namespace {
 
 constexpr const char* without_value = "true";
@@ -36,4 +36,4 @@ std::optional<CauseOrder> why_order(const std::string& why) {
       why));
 }
 
-}  // namespace stageline
+}  // namespace stageline::cli

@@ -7,7 +7,7 @@
 #include "tools/commands/flags.hpp"
 #include "tools/study/whatif/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::cli {
 
 /// --why, --why=shapley: the value is empty where the flag is not given.
 Flag add_why_flag(Flags command, std::string& why, const std::string& help);
@@ -18,4 +18,4 @@ inline constexpr const char* why_from_peak = "peak";
 /// Empty where --why is not given. Throws UsageError for another order than fixed and shapley.
 std::optional<CauseOrder> why_order(const std::string& why);
 
-}  // namespace stageline
+}  // namespace stageline::cli

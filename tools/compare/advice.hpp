@@ -18,19 +18,19 @@ std::string one_device_advice(const SettingRequest& request, const Setting& sett
 
 /// A changed row, in words.
 struct WayToFit {
-  ChangedCandidate changed;
+  planner::ChangedCandidate changed;
   std::string what;      // "1f1b with --recompute full@0-1"
   std::string flags;     // all that ask for it, beside the trace, the cluster and its memory
   bool derived = false;  // from costs of another micro-batch size, scaled or fitted
 
   /// "82.00 ms a step (24.2 % slower), 19.00 MB of 20.00 MB on gpu0"
-  std::string figures(const Candidate& from) const;
+  std::string figures(const planner::Candidate& from) const;
 };
 
 struct WaysToFit {
   std::vector<WayToFit> fitting;       // the cheapest first, one of each kind of change; at most 3
   std::optional<WayToFit> nearest;     // nothing fits: the one that lacks least
-  CheapestChange search;               // what was tried
+  planner::CheapestChange search;      // what was tried
   std::optional<std::size_t> row;      // the one that lacks least; empty where nothing was asked
   std::vector<std::string> sentences;  // for people; empty where nothing was asked
 };

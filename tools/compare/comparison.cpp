@@ -81,7 +81,7 @@ Row row_of(const Case& asked, const ScheduleSpec& spec, Keep keep, const Trainin
 Row searched_row(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
                  int devices, Keep keep, const TrainingBudget& budget) {
   try {
-    return row_of(searched_case(request, setting, spec, devices), spec, keep, budget);
+    return row_of(planner::searched_case(request, setting, spec, devices), spec, keep, budget);
   } catch (const UsageError& error) {
     if (!spec.given) throw;  // all rows share it
     return {make_case(request, setting, spec, devices), title(spec), std::nullopt, error.what()};

@@ -46,9 +46,9 @@ std::optional<Trial> tried(const SettingRequest& request, const Setting& setting
                            const ScheduleSpec& spec, int devices) {
   SettingRequest asked = request;
   asked.device_order = DeviceOrdering::given;  // a search would simulate hundreds of trials
-  if (is_simulated(asked.partition)) asked.partition = "balanced";
+  if (planner::is_simulated(asked.partition)) asked.partition = "balanced";
   try {
-    return trial_of(study(searched_case(asked, setting, spec, devices)));
+    return trial_of(study(planner::searched_case(asked, setting, spec, devices)));
   } catch (const UsageError&) {
     return std::nullopt;
   } catch (const ProgramError&) {

@@ -59,11 +59,11 @@ std::vector<std::string> words_of(const std::string& flags) {
 
 class Wording {
  public:
-  Wording(const SettingRequest& request, const Setting& setting, Evaluator& evaluator,
-          const std::vector<Candidate>& from)
+  Wording(const SettingRequest& request, const Setting& setting, planner::Evaluator& evaluator,
+          const std::vector<planner::Candidate>& from)
       : request_(request), setting_(setting), evaluator_(evaluator), from_(from) {}
 
-  WayToFit way(const ChangedCandidate& changed) const {
+  WayToFit way(const planner::ChangedCandidate& changed) const {
     WayToFit way;
     way.changed = changed;
     way.flags = flags_of(request_, changed.candidate);
@@ -80,12 +80,12 @@ class Wording {
  private:
   const SettingRequest& request_;
   const Setting& setting_;
-  Evaluator& evaluator_;
-  const std::vector<Candidate>& from_;
+  planner::Evaluator& evaluator_;
+  const std::vector<planner::Candidate>& from_;
 
   // The schedule, and the flags that the change adds or alters.
-  std::string what(const ChangedCandidate& changed) const {
-    const Candidate& from = from_[changed.from];
+  std::string what(const planner::ChangedCandidate& changed) const {
+    const planner::Candidate& from = from_[changed.from];
     const std::vector<std::string> before = words_of(flags_of(request_, from));
     std::vector<std::string> differ;
     for (const std::string& word : words_of(flags_of(request_, changed.candidate))) {
@@ -96,14 +96,15 @@ class Wording {
         changed.candidate.partition == SettingRequest{}.partition) {
       differ.push_back("--partition " + changed.candidate.partition);
     }
-    if (offloads(from) && !offloads(changed.candidate)) differ.emplace_back("--offload none");
+    if (planner::offloads(from) && !planner::offloads(changed.candidate))
+      differ.emplace_back("--offload none");
     std::string schedule = title(changed.candidate.spec);
     if (differ.empty()) return schedule;
     return fmt::format("{} with {}", schedule, fmt::join(differ, " "));
   }
 
   // Costs of a size that was not measured come with a note.
-  bool has_new_note(const Shape& shape) const {
+  bool has_new_note(const planner::Shape& shape) const {
     const std::vector<std::string>& known = setting_.model.provenance.notes;
     const std::vector<std::string> notes = evaluator_.setting(shape)->model.provenance.notes;
     return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
@@ -114,13 +115,13 @@ class Wording {
 
 // What is told of all that was found.
 struct Named {
-  std::vector<ChangedCandidate> fitting;  // the cheapest first
-  std::optional<ChangedCandidate> nearest;
+  std::vector<planner::ChangedCandidate> fitting;  // the cheapest first
+  std::optional<planner::ChangedCandidate> nearest;
 };
 
-Named named_of(const CheapestChange& search) {
+Named named_of(const planner::CheapestChange& search) {
   Named named{{}, search.nearest};
-  for (const ChangedCandidate& one : search.fitting) {
+  for (const planner::ChangedCandidate& one : search.fitting) {
     if (named.fitting.size() == ways_named) break;
     if (one.cost > worth_naming * search.fitting.front().cost) break;
     named.fitting.push_back(one);
@@ -130,22 +131,23 @@ Named named_of(const CheapestChange& search) {
 
 // The same with the devices in the order that is best for each, as its flags give it, beside the
 // rows as they are.
-Named in_searched_orders(Named named, const SettingRequest& request, const FitQuestion& question,
+Named in_searched_orders(Named named, const SettingRequest& request,
+                         const planner::FitQuestion& question,
                          const std::vector<const Row*>& rows) {
-  std::vector<ChangedCandidate> all = std::move(named.fitting);
+  std::vector<planner::ChangedCandidate> all = std::move(named.fitting);
   if (named.nearest) all.push_back(std::move(*named.nearest));
   double largest = 1;
-  for (const ChangedCandidate& one : all) {
-    const Shape& shape = one.candidate.shape;
+  for (const planner::ChangedCandidate& one : all) {
+    const planner::Shape& shape = one.candidate.shape;
     largest = std::max(largest, 1.0 * shape.devices() * shape.microbatches);
   }
-  Evaluator evaluator(request);
-  std::vector<Judgement> judgements(all.size());
+  planner::Evaluator evaluator(request);
+  std::vector<planner::Judgement> judgements(all.size());
   in_parallel(all.size(), cases_at_a_time(largest, question.workers),
               [&](std::size_t i) { judgements[i] = evaluator.judge(all[i].candidate); });
   named = {};
   for (std::size_t i = 0; i < all.size(); ++i) {
-    ChangedCandidate& one = all[i];
+    planner::ChangedCandidate& one = all[i];
     if (!judgements[i].verdict) continue;
     const double step = to_seconds(one.verdict.step);
     // The cost of one sample, by the step in seconds.
@@ -160,13 +162,14 @@ Named in_searched_orders(Named named, const SettingRequest& request, const FitQu
       named.nearest = std::move(one);
     }
   }
-  std::stable_sort(
-      named.fitting.begin(), named.fitting.end(),
-      [](const ChangedCandidate& a, const ChangedCandidate& b) { return a.cost < b.cost; });
+  std::stable_sort(named.fitting.begin(), named.fitting.end(),
+                   [](const planner::ChangedCandidate& a, const planner::ChangedCandidate& b) {
+                     return a.cost < b.cost;
+                   });
   return named;
 }
 
-std::string tried(const CheapestChange& search) {
+std::string tried(const planner::CheapestChange& search) {
   if (search.simulated == 0) {
     return search.refused == 0
                ? "there is nothing to change"
@@ -174,7 +177,7 @@ std::string tried(const CheapestChange& search) {
                              search.refused, search.why_not);
   }
   std::vector<std::string> kinds;
-  for (const ChangeKind kind : search.tried) kinds.emplace_back(name(kind));
+  for (const planner::ChangeKind kind : search.tried) kinds.emplace_back(name(kind));
   return fmt::format("{} changes were simulated, single and in pairs: {}{}", search.simulated,
                      fmt::join(kinds, ", "),
                      search.cut_short ? "; there are more, which would take too long" : "");
@@ -217,7 +220,7 @@ std::string speed_of(double ratio) {
 
 }  // namespace
 
-std::string WayToFit::figures(const Candidate& from) const {
+std::string WayToFit::figures(const planner::Candidate& from) const {
   const int devices = changed.candidate.shape.devices();
   std::string cost;
   if (changed.cost_of_from > 0) {
@@ -253,12 +256,12 @@ WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting,
   }
   SettingRequest base = request;
   base.device_order = DeviceOrdering::given;  // a search would simulate hundreds of changes
-  Evaluator evaluator(base);
-  FitQuestion question;
+  planner::Evaluator evaluator(base);
+  planner::FitQuestion question;
   question.workers = workers;
   for (const Row* const row : nearest) {
     question.from.push_back(
-        candidate_of(base, setting, row->asked.spec(), row->asked.device_count()));
+        planner::candidate_of(base, setting, row->asked.spec(), row->asked.device_count()));
     // Rows of one comparison may be cut in several ways.
     if (row->asked.partition() != partition_text(base.partition)) {
       question.from.back().partition = row->asked.partition();
@@ -269,13 +272,14 @@ WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting,
   question.limits.most_devices =
       fixed ? static_cast<int>(fixed->devices.size()) : std::max(asked, most_devices_tried);
   question.limits.hosts = request.cluster.host_link || (fixed && !fixed->hosts.empty());
-  ways.search = cheapest_change(evaluator, question);
+  ways.search = planner::cheapest_change(evaluator, question);
   const Wording wording(request, setting, evaluator, question.from);
   Named named = named_of(ways.search);
   if (setting.orders_searched) {
     named = in_searched_orders(std::move(named), request, question, nearest);
   }
-  for (const ChangedCandidate& one : named.fitting) ways.fitting.push_back(wording.way(one));
+  for (const planner::ChangedCandidate& one : named.fitting)
+    ways.fitting.push_back(wording.way(one));
   if (named.nearest) ways.nearest = wording.way(*named.nearest);
   ways.sentences = sentences_of(ways, wording, missing(*nearest.front()), setting.orders_searched);
   return ways;

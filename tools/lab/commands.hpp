@@ -5,9 +5,9 @@
 
 #include "tools/commands/command_line.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// In the order of --help.
-std::span<const Command* const> lab_commands();
+std::span<const cli::Command* const> lab_commands();
 
-}  // namespace stageline
+}  // namespace stageline::lab

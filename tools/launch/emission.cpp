@@ -451,7 +451,7 @@ std::string emitted(Framework framework, const EmissionAsked& asked) {
   return framework == Framework::deepspeed ? json_text(facts) : command_flags(facts);
 }
 
-void restrict_to(Framework framework, const Model& model, PlanSpace& space) {
+void restrict_to(Framework framework, const Model& model, planner::PlanSpace& space) {
   if (space.asynchronous) {
     throw UsageError(
         fmt::format("{} has no schedule that updates without a flush; leave out "

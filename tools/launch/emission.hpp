@@ -33,6 +33,6 @@ inline constexpr std::array emitting_frameworks{Framework::megatron, Framework::
 /// Leaves of a search what the framework can run: where the space does not say them, its schedules,
 /// divisions of the state, recomputation, sequence parallelism and, of a transformer, cuts between
 /// blocks. Throws UsageError where the space names what it does not have.
-void restrict_to(Framework framework, const Model& model, PlanSpace& space);
+void restrict_to(Framework framework, const Model& model, planner::PlanSpace& space);
 
 }  // namespace stageline

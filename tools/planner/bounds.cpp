@@ -2,7 +2,7 @@
 
 #include "tools/planner/shape_loads.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 ShapeBound bound_of_shape(const Case& asked) { return ShapeLoads(asked).shape(); }
 
@@ -10,4 +10,4 @@ ShapeBound bound_of_family(const Case& asked) {
   return ShapeLoads(asked).family(asked.spec, asked.recomputation, asked.offloading);
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -6,7 +6,7 @@
 #include "tools/planner/candidate.hpp"
 #include "tools/study/case.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// Never above what simulating any of the candidates that it is a bound of gives; `fitting` of
 /// those alone that fit in a limit.
@@ -29,4 +29,4 @@ ShapeBound bound_of_shape(const Case& asked);
 /// flushed schedules it includes fill and drain.
 ShapeBound bound_of_family(const Case& asked);
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -11,7 +11,7 @@
 #include "tools/base/text.hpp"
 #include "tools/inputs/settings.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // Whether the command asks for it without a flag of a degree.
@@ -115,4 +115,4 @@ std::string flags_of(const SettingRequest& base, const Shape& shape) {
   return settings_of(base, candidate);
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -10,7 +10,7 @@
 #include "tools/inputs/lengths.hpp"
 #include "tools/inputs/setting.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// What decides which trace is priced for which ranks; candidates of one shape share a Setting.
 struct Shape {
@@ -54,4 +54,4 @@ std::string flags_of(const SettingRequest& base, const Candidate& candidate);
 /// Those that all candidates of the shape share: "--pp 8 --tp 4 …".
 std::string flags_of(const SettingRequest& base, const Shape& shape);
 
-}  // namespace stageline
+}  // namespace stageline::planner

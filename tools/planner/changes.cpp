@@ -18,7 +18,7 @@
 #include "tools/planner/space.hpp"
 #include "tools/study/run/layout.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 constexpr std::int64_t most_new_microbatches = 1 << 16;
@@ -389,4 +389,4 @@ std::vector<Change> single_changes(const Candidate& from, const Case& asked, con
   return Changes(from, asked, verdict, limits).all();
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -11,7 +11,7 @@
 #include "tools/study/case.hpp"
 #include "tools/study/verdict.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 enum class ChangeKind : std::uint8_t {
   recompute,          // of some stages or all: selective, by layers or whole
@@ -64,4 +64,4 @@ bool same(const Candidate& a, const Candidate& b);
 /// Whether stashes of a stage are copied to the host.
 bool offloads(const Candidate& candidate);
 
-}  // namespace stageline
+}  // namespace stageline::planner

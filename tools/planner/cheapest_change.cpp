@@ -11,7 +11,7 @@
 #include "tools/base/parallel.hpp"
 #include "tools/study/cases_at_a_time.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // Sizes are devices of a pipeline times micro-batches: about a microsecond or two each.
@@ -437,4 +437,4 @@ CheapestChange cheapest_change(Evaluator& evaluator, const FitQuestion& question
   return FitSearch(evaluator, question).search();
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -9,7 +9,7 @@
 #include "tools/planner/changes.hpp"
 #include "tools/planner/evaluator.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// A candidate after one or two changes, as simulated, and without the copies to the host that it
 /// had, where that pays.
@@ -54,4 +54,4 @@ CheapestChange cheapest_change(Evaluator& evaluator, const FitQuestion& question
 /// Peak over limit where memory is tightest; 0 where that is unknown, very high where it grows.
 double fullness(const Verdict& verdict);
 
-}  // namespace stageline
+}  // namespace stageline::planner

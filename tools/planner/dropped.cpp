@@ -4,7 +4,7 @@
 #include "sim/base/index.hpp"
 #include "tools/planner/search.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 void Search::drop(const Node& node, std::int64_t candidates) {
   if (!request_.keep_dropped) return;
@@ -35,4 +35,4 @@ void Search::drop(const Node& node, std::int64_t candidates) {
   dropped_.push_back({std::move(flags), std::move(why), node.step, candidates});
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

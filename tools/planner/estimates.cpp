@@ -10,7 +10,7 @@
 #include "sim/base/numbers.hpp"
 #include "sim/routes.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // Beyond what is likely to fit: how many times as long what does not is taken to be.
@@ -232,4 +232,4 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
   return {share > 1 ? step * share * too_large_factor : step, need};
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -9,7 +9,7 @@
 #include "tools/planner/shape_loads.hpp"
 #include "tools/planner/space.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// The links that collectives go over, of one device.
 struct Reach {
@@ -59,4 +59,4 @@ class Estimates {
   double output_ = 0;     // of the largest one
 };
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -14,7 +14,7 @@
 #include "tools/inputs/setting_alike.hpp"
 #include "tools/planner/cuts/searched_case.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // What a setting depends on, of all that a shape says.
@@ -197,4 +197,4 @@ Judgement Evaluator::judge(const Candidate& candidate, std::vector<JudgedCut>& o
   return judged;
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -12,7 +12,7 @@
 #include "tools/study/run/layout.hpp"
 #include "tools/study/verdict.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// A verdict, or the sentence that refuses the candidate.
 struct Judgement {
@@ -59,4 +59,4 @@ class Evaluator {
   Judge judge_;
 };
 
-}  // namespace stageline
+}  // namespace stageline::planner

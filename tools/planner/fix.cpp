@@ -13,7 +13,7 @@
 #include "tools/inputs/settings.hpp"
 #include "tools/planner/planner.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 std::vector<std::string> alternatives(const std::string& text) {
@@ -157,4 +157,4 @@ void fix(PlanSpace& space, const std::string& item) {
   found->set(space, name, alternatives(item.substr(equals + 1)));
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 struct Axes {
@@ -97,4 +97,4 @@ bool Front::dominates(Time step, Bytes fullest, int devices) const {
   });
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -8,7 +8,7 @@
 #include "tools/planner/candidate.hpp"
 #include "tools/study/verdict.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 struct FrontPoint {
   Candidate candidate;
@@ -47,4 +47,4 @@ class Front {
   std::vector<FrontPoint> points_;
 };
 
-}  // namespace stageline
+}  // namespace stageline::planner

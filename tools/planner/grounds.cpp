@@ -8,7 +8,7 @@
 #include "sim/base/errors.hpp"
 #include "tools/inputs/case_lengths.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // The device that all are, but for their names and machines.
@@ -185,4 +185,4 @@ void Grounds::add_gathers(const Shape& shape, ShapeLoads& loads, const Model& mo
   loads.add_gathers(found->times);
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -14,7 +14,7 @@
 #include "tools/planner/evaluator.hpp"
 #include "tools/planner/shape_loads.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// The models and least collectives of shapes, each found once. Thread-safe.
 class Grounds {
@@ -56,4 +56,4 @@ class Grounds {
   Reach reach_;
 };
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -11,7 +11,7 @@
 #include "tools/inputs/layer_groups.hpp"
 #include "tools/study/run/layout.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 constexpr int most_layers = 1024;  // one by one
@@ -144,4 +144,4 @@ WithAllLayers with_all_layers(Search& search, const PlanRequest& asked, const Pl
   return found;
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -8,7 +8,7 @@
 
 #include "tools/planner/search.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// How a large model is searched.
 struct PlanGroups {
@@ -33,4 +33,4 @@ struct WithAllLayers {
 /// groups.
 WithAllLayers with_all_layers(Search& search, const PlanRequest& asked, const PlanGroups& in);
 
-}  // namespace stageline
+}  // namespace stageline::planner

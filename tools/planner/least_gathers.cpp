@@ -6,7 +6,7 @@
 #include "sim/rates.hpp"
 #include "tools/planner/shape_loads.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 std::vector<BlockingTimes> least_gathers(RankedCluster& ranks, const Model& model) {
   const Degrees& degrees = ranks.grid().degrees();
@@ -63,4 +63,4 @@ std::vector<BlockingTimes> least_gathers(RankedCluster& ranks, const Model& mode
   return exposed;
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -16,7 +16,7 @@
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/figures/notes.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // What can be said of a verdict without its program: not what is recomputed, nor what waits.
@@ -212,4 +212,4 @@ Plan plan(const PlanRequest& asked) {
   return plan;
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -20,7 +20,7 @@
 #include "tools/planner/evaluator.hpp"
 #include "tools/study/figures/training_rates.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// What is not searched: the values to choose among; empty: all that make sense.
 struct PlanSpace {
@@ -139,4 +139,4 @@ Plan plan(const PlanRequest& asked);
 /// the trace can be priced for, smallest first.
 std::vector<Shape> shapes_of(const PlanRequest& request);
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -11,7 +11,7 @@
 #include "tools/planner/cuts/cut_search.hpp"
 #include "tools/planner/search.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 constexpr std::size_t members_refined = 8;   // of the front, the fastest
@@ -255,4 +255,4 @@ void Search::refine() {
   if (!ended()) search_cuts();
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

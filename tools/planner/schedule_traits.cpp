@@ -4,7 +4,7 @@
 
 #include "tools/planner/shape_loads.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 using Backward = ScheduleTraits::Backward;
@@ -60,4 +60,4 @@ int least_in_flight(const ScheduleTraits& traits, int stage, int stages, int mic
   return 1;  // unreachable; g++ wants it
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -15,7 +15,7 @@
 #include "tools/inputs/traces.hpp"
 #include "tools/planner/shape_loads.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 constexpr std::size_t shapes_at_a_time = 16;
@@ -353,7 +353,7 @@ std::vector<Candidate> Search::candidates_of(const Node& node) const {
   } else if (stages == 0) {
     cuts = {"balanced"};
   } else if (all_cuts_) {
-    for (std::string& cut : stageline::all_cuts(set.layers, stages)) {
+    for (std::string& cut : planner::all_cuts(set.layers, stages)) {
       cuts.push_back(std::move(cut));
     }
   }
@@ -659,4 +659,4 @@ void Search::find_nearest() {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

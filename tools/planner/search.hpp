@@ -16,7 +16,7 @@
 #include "tools/planner/planner.hpp"
 #include "tools/planner/space.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// All work is done in batches, which depend on earlier results and not on the time they took: the
 /// answer is the same with any number of threads, unless a budget ends it.
@@ -174,4 +174,4 @@ class Search {
   bool placements_left_ = false;
 };
 
-}  // namespace stageline
+}  // namespace stageline::planner

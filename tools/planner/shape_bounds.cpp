@@ -10,7 +10,7 @@
 #include "sim/base/index.hpp"
 #include "tools/planner/shape_loads.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // What rounding_share may take off a time, as a share of it.
@@ -377,4 +377,4 @@ ShapeBound ShapeLoads::shape() const {
   return bound;
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -11,7 +11,7 @@
 #include "sim/rates.hpp"
 #include "tools/planner/space.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // What rounding may take off the time of one op of a stage.
@@ -296,4 +296,4 @@ ShapeLoads::Totals ShapeLoads::totals() const {
   return totals;
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -23,7 +23,7 @@
 #include "tools/planner/candidate.hpp"
 #include "tools/study/case.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// What is known of a schedule's orders, whatever the costs.
 struct ScheduleTraits {
@@ -190,4 +190,4 @@ class ShapeLoads {
   bool cut_sequences_ = false;          // a schedule might
 };
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -17,7 +17,7 @@
 #include "sim/base/index.hpp"
 #include "tools/planner/planner.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // Context parallelism divides sequences; shorter parts than this are not worth their collectives.
@@ -385,4 +385,4 @@ class Shapes {
 
 std::vector<Shape> shapes_of(const PlanRequest& request) { return Shapes(request).all(); }
 
-}  // namespace stageline
+}  // namespace stageline::planner

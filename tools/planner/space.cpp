@@ -12,7 +12,7 @@
 #include "sim/base/index.hpp"
 #include "sim/base/numbers.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // Knob values beside the defaults that change what is held, or how many stages there are.
@@ -265,4 +265,4 @@ std::vector<std::string> all_cuts(int layers, int stages) {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

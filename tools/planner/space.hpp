@@ -7,7 +7,7 @@
 
 #include "tools/planner/planner.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// A schedule with its knobs, and what becomes of its stashes; together with a shape all that a
 /// candidate says but the cut.
@@ -63,4 +63,4 @@ std::vector<std::string> all_cuts(int layers, int stages);
 /// Stages of the schedule on so many devices; 0 where it cannot be placed, or cuts by itself.
 int stages_of(const ScheduleSpec& spec, int devices);
 
-}  // namespace stageline
+}  // namespace stageline::planner

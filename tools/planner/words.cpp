@@ -9,7 +9,7 @@
 #include "tools/inputs/degrees.hpp"
 #include "tools/study/figures/ranking.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // What the objective wants least of, of a point.
@@ -169,4 +169,4 @@ Recommendation recommend(const std::vector<PlanPoint>& front, Objective objectiv
   return recommendation;
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -8,7 +8,7 @@
 #include "tools/planner/planner.hpp"
 #include "tools/study/figures/ranking.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// The schedule as the user would write it; plain 1F1B of one pipeline rank is "no pipeline".
 std::string schedule_words(const Candidate& candidate);
@@ -25,4 +25,4 @@ struct Recommendation {
 Recommendation recommend(const std::vector<PlanPoint>& front, Objective objective, double within,
                          const std::optional<Tie>& tie = {});
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -12,14 +12,16 @@ namespace {
 
 constexpr double off_by = 0.10;
 
-Series line_of(const std::string& name, double factor, double low, double high, std::size_t ink) {
-  return {name, SeriesStyle::dashed, {{low, factor * low}, {high, factor * high}}, ink};
+report::Series line_of(const std::string& name, double factor, double low, double high,
+                       std::size_t ink) {
+  return {name, report::SeriesStyle::dashed, {{low, factor * low}, {high, factor * high}}, ink};
 }
 
 }  // namespace
 
-std::string published_svg(const std::vector<JudgedPoint>& judged, const SvgOptions& options) {
-  Chart chart;
+std::string published_svg(const std::vector<JudgedPoint>& judged,
+                          const report::SvgOptions& options) {
+  report::Chart chart;
   chart.title = "Predicted against measured step time";
   chart.x = {"measured", "s", true, false, {}, {}};
   chart.y = {"predicted", "s", true, false, {}, {}};
@@ -32,10 +34,11 @@ std::string published_svg(const std::vector<JudgedPoint>& judged, const SvgOptio
     const double measured = *row.measured_step;
     const double step = row.prediction->step;
     if (!(step > 0)) continue;
-    auto series = std::find_if(chart.series.begin(), chart.series.end(),
-                               [&](const Series& other) { return other.name == row.point.source; });
+    auto series =
+        std::find_if(chart.series.begin(), chart.series.end(),
+                     [&](const report::Series& other) { return other.name == row.point.source; });
     if (series == chart.series.end()) {
-      series = chart.series.insert(series, {row.point.source, SeriesStyle::points, {}});
+      series = chart.series.insert(series, {row.point.source, report::SeriesStyle::points, {}});
     }
     series->points.push_back({measured, step, row.role != PointRole::judged});
     hollow = hollow || row.role != PointRole::judged;
@@ -60,7 +63,7 @@ std::string published_svg(const std::vector<JudgedPoint>& judged, const SvgOptio
     chart.footnotes.emplace_back(
         "Hollow: a constant was fitted to the row, or the row is offered for calibration.");
   }
-  return chart_svg(chart, options);
+  return report::chart_svg(chart, options);
 }
 
 }  // namespace stageline

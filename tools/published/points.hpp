@@ -73,7 +73,7 @@ enum class MemoryCounter : std::uint8_t { allocated, reserved, driver };
 /// The question that a row answers, or why the simulator does not know it (an unknown kernel, data
 /// that are not printed): one sentence.
 struct Question {
-  Request request;
+  answers::Request request;
   std::vector<std::string> assumptions;  // what was not printed, and was assumed
   std::string why_not;                   // empty: it can be asked
   bool blocks_alone = false;  // memory: of the blocks of the first device, as closed forms count it

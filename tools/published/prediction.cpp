@@ -25,7 +25,8 @@ int most_in_flight(const Program& program) {
 
 // Korthikanti et al. 2022 (arXiv 2205.05198) count the blocks of the first stage alone: their
 // parameters, without norms and biases, and what they keep of the micro-batches in flight.
-double memory_of_blocks(const Request& request, const Result& result, const Outcome& outcome) {
+double memory_of_blocks(const answers::Request& request, const answers::Result& result,
+                        const Outcome& outcome) {
   const Precision& precision = request.setting.degrees.precision;
   const double parameter_bytes = precision.weights + precision.gradients + precision.optimizer;
   const Partition& partition = outcome.plan.partition;
@@ -65,7 +66,7 @@ double fullest_device(const Case& asked, const Outcome& outcome, MemoryCounter c
 
 PointPrediction predicted(const Question& question) {
   if (!question.why_not.empty()) throw UsageError(question.why_not);
-  const Result result = answer(question.request);
+  const answers::Result result = answer(question.request);
   const Row& row = result.rows.front();
   if (!row.outcome) throw UsageError(row.why_not);
   PointPrediction prediction;

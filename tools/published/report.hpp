@@ -31,7 +31,8 @@ std::string published_json(const std::vector<JudgedPoint>& judged,
 
 /// Predicted over measured step time on logarithmic axes, a colour for each source, with the
 /// diagonal and the lines of ±10 %. Throws UsageError where no row has both.
-std::string published_svg(const std::vector<JudgedPoint>& judged, const SvgOptions& options = {});
+std::string published_svg(const std::vector<JudgedPoint>& judged,
+                          const report::SvgOptions& options = {});
 
 /// "TP 8 · PP 12 · DP 4, 128 × 1".
 std::string degrees_text(const Point& point);

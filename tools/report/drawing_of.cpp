@@ -13,7 +13,7 @@
 #include "tools/report/text/training.hpp"
 #include "tools/study/figures/notes.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string problem_words(const Outcome& outcome) {
@@ -103,7 +103,7 @@ Drawing drawing_of(const KinetoRun& run) {
   for (const std::string& note : run.notes) drawing.footnotes.push_back("Note: " + note + ".");
   drawing.program = run.program;
   drawing.timeline = run.timeline;
-  if (run.source != RangeSource::launches) drawing.idle = idle_of(run).metrics.idle;
+  if (run.source != RangeSource::launches) drawing.idle = answers::idle_of(run).metrics.idle;
   return drawing;
 }
 
@@ -132,4 +132,4 @@ Drawings drawings_of(const Setting& setting, std::span<const Case> asked,
   return drawings;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -8,7 +8,7 @@
 #include "tools/study/outcome.hpp"
 #include "traces/timelines.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// With title, subtitle and footnotes, as every picture of an outcome has them.
 Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& outcome);
@@ -25,4 +25,4 @@ std::string run_words(const Outcome& outcome);
 /// The picture of a run that profiles show. Throws what idle_of() throws.
 Drawing drawing_of(const KinetoRun& run);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -10,7 +10,7 @@
 #include "tools/base/amounts.hpp"
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 using Facts = FigureFacts;
@@ -743,4 +743,4 @@ std::string figures_page() {
   return page;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

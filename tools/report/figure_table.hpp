@@ -16,7 +16,7 @@
 #include "tools/study/figures/training_rates.hpp"
 #include "tools/study/verdict.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// What the figures of a row are read off.
 struct FigureFacts {
@@ -93,4 +93,4 @@ std::string unit_of(const FigureRow& figure, const FigureFacts& row);
 /// The table as Markdown, a row a figure: keys, definitions, and the names in other outputs.
 std::string figures_page();
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -12,7 +12,7 @@
 #include "tools/report/text/heading.hpp"
 #include "tools/study/evidence/evidence.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 bool is_too_large(const Row& row) { return row.outcome && row.outcome->fit == Fit::no; }
@@ -151,4 +151,4 @@ void add_ideal(Chart& chart) {
     chart.series.push_back(std::move(ideal));
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

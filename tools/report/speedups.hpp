@@ -8,7 +8,7 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/report/charts/chart.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The cuts of the rows as they were asked for: "balanced and simulated".
 std::string cuts_of(const std::vector<Row>& rows);
@@ -30,4 +30,4 @@ Chart with_problem(Chart chart, const Setting& setting, const std::vector<Row>& 
 /// half as high again as the highest point; for a picture that has room for it.
 void add_ideal(Chart& chart);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -4,16 +4,16 @@
 usage: constant_table.py TYPE FUNCTION HEADER [--suffix=_WORD] NAME...
 
 Each NAME is a constant `extern const TYPE NAME_TYPE` (lower case; or NAME_WORD) in namespace
-stageline, or stageline::INNER where TYPE is INNER::TYPE, defined at the foot of its own .cpp. With
+stageline, or stageline::INNER where FUNCTION is INNER::FUNCTION, defined at the foot of its own .cpp. With
 --suffix=::WORD it is WORD of a namespace of its own, stageline::NAME_TYPE. A name that stands twice
 is a link error, one that is missing too.
 """
 import sys
 
 kind, function, header, *names = sys.argv[1:]
-*inner, kind = kind.split("::")
+*inner, function = function.split("::")
 namespace = "::".join(["stageline", *inner])
-suffix = "_" + kind.lower()
+suffix = "_" + kind.split("::")[-1].lower()
 if names[0].startswith("--suffix="):
     given = names.pop(0).removeprefix("--suffix=")
     suffix = suffix + given if given.startswith("::") else given

@@ -63,13 +63,13 @@ def main(output, *sources):
     styles = [pathlib.Path(source) for source in sources if source.endswith(".css")]
     modules = [pathlib.Path(source) for source in sources if not source.endswith(".css")]
     lines = ["// Generated from tools/report/page/web/.", "#include <string_view>", "#include <vector>",
-             "", '#include "tools/report/page/web.hpp"', "", "namespace stageline {", "namespace {",
+             "", '#include "tools/report/page/web.hpp"', "", "namespace stageline::report {", "namespace {",
              "", "std::string join(const std::vector<std::string_view>& pieces) {",
              "  std::string text;", "  for (const std::string_view piece : pieces) text += piece;",
              "  return text;", "}", "", "}  // namespace", ""]
     lines += function("page_style", "".join(style.read_text(encoding="utf-8") for style in styles))
     lines += function("page_script", joined(modules))
-    lines += ["}  // namespace stageline"]
+    lines += ["}  // namespace stageline::report"]
     pathlib.Path(output).write_text("\n".join(lines) + "\n", encoding="ascii")
 
 

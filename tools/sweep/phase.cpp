@@ -78,8 +78,9 @@ bool is_uncertain(const SweepSpec& spec) {
                      [&](const SweepAxis& axis) { return is(axis.name); });
 }
 
-PhaseCell cell_of(const std::vector<SweepRow>& rows, const std::vector<std::string>& names) {
-  PhaseCell cell;
+report::PhaseCell cell_of(const std::vector<SweepRow>& rows,
+                          const std::vector<std::string>& names) {
+  report::PhaseCell cell;
   double fastest = 0;  // whether or not it fits
   double best = 0;
   double second = 0;
@@ -140,7 +141,7 @@ class Refinement {
   }
 
  private:
-  PhaseCell& cell(std::size_t x, std::size_t y) { return map_.chart.cells[y][x]; }
+  report::PhaseCell& cell(std::size_t x, std::size_t y) { return map_.chart.cells[y][x]; }
 
   static void add_corners(const Rectangle& one, std::vector<Point>& points) {
     for (const std::size_t y : {one.low, one.high}) {
@@ -190,8 +191,8 @@ class Refinement {
   }
 
   bool agree(const Rectangle& one) {
-    const PhaseCell& first = cell(one.left, one.low);
-    for (const PhaseCell* const other :
+    const report::PhaseCell& first = cell(one.left, one.low);
+    for (const report::PhaseCell* const other :
          {&cell(one.right, one.low), &cell(one.left, one.high), &cell(one.right, one.high)}) {
       if (other->winner != first.winner || other->by_memory != first.by_memory ||
           other->possible != first.possible) {
@@ -237,8 +238,8 @@ class Refinement {
       for (std::size_t x = one.left; x <= one.right; ++x) {
         if (done_[y][x] != 0) continue;
         done_[y][x] = 1;
-        PhaseCell filled = cell(x - one.left <= one.right - x ? one.left : one.right,
-                                y - one.low <= one.high - y ? one.low : one.high);
+        report::PhaseCell filled = cell(x - one.left <= one.right - x ? one.left : one.right,
+                                        y - one.low <= one.high - y ? one.low : one.high);
         filled.known = false;
         filled.second.clear();
         cell(x, y) = std::move(filled);
@@ -248,7 +249,7 @@ class Refinement {
 
   // The cells between corners that agree.
   void fill(const Rectangle& one) {
-    const PhaseCell like = cell(one.left, one.low);
+    const report::PhaseCell like = cell(one.left, one.low);
     const auto share = [](std::size_t at, std::size_t from, std::size_t to) {
       return to == from ? 0.0 : static_cast<double>(at - from) / static_cast<double>(to - from);
     };
@@ -259,7 +260,7 @@ class Refinement {
         done_[y][x] = 1;
         const double u = share(x, one.left, one.right);
         const double v = share(y, one.low, one.high);
-        PhaseCell filled = like;
+        report::PhaseCell filled = like;
         filled.known = false;
         filled.second.clear();
         if (like.lead) {
@@ -348,22 +349,22 @@ std::string with_prefix(double value, const std::string& unit) {
 }
 
 // Round values of a range with a unit, which has values of four digits; of others, each value.
-std::vector<PhaseTick> round_ticks(const SweepAxis& axis) {
+std::vector<report::PhaseTick> round_ticks(const SweepAxis& axis) {
   constexpr int intervals = 10;
   const bool log = axis.kind == SweepAxis::Kind::log;
   const bool range = log || axis.kind == SweepAxis::Kind::linear;
   if (!range || axis.whole || axis.count < 3 || axis.unit.empty()) return {};
-  const ValueScale scale{axis.from.value, axis.to.value, log};
-  std::vector<PhaseTick> found;
-  for (const Tick& tick : ticks(scale, intervals, false)) {
+  const report::ValueScale scale{axis.from.value, axis.to.value, log};
+  std::vector<report::PhaseTick> found;
+  for (const report::Tick& tick : report::ticks(scale, intervals, false)) {
     found.push_back({scale.share(tick.at) * static_cast<double>(axis.count - 1) + 0.5,
                      with_prefix(tick.at, axis.unit)});
   }
-  return found.size() < 2 ? std::vector<PhaseTick>{} : found;
+  return found.size() < 2 ? std::vector<report::PhaseTick>{} : found;
 }
 
 // What the map is of, and what is fixed, a line each.
-void entitle(PhaseChart& chart, const std::vector<SettingWord>& fixed) {
+void entitle(report::PhaseChart& chart, const std::vector<SettingWord>& fixed) {
   for (const SettingWord& word : fixed) {
     if (word.key == "trace") {
       chart.title = fmt::format("The fastest schedule of {}", word.text);
@@ -407,7 +408,7 @@ PhaseMap phase_map(PhaseRequest request) {
   }
   PhaseMap map;
   map.request = std::move(request);
-  PhaseChart& chart = map.chart;
+  report::PhaseChart& chart = map.chart;
   entitle(chart, map.request.fixed);
   chart.x = map.request.x.name;
   chart.y = map.request.y.name;
@@ -418,10 +419,10 @@ PhaseMap phase_map(PhaseRequest request) {
   chart.xs = values_of(map.request.x);
   chart.ys = values_of(map.request.y);
   chart.names = titles_of(map.request.schedules);
-  chart.cells.assign(chart.ys.size(), std::vector<PhaseCell>(chart.xs.size()));
+  chart.cells.assign(chart.ys.size(), std::vector<report::PhaseCell>(chart.xs.size()));
   Refinement(spec, map).run();
-  for (const std::vector<PhaseCell>& row : chart.cells) {
-    for (const PhaseCell& cell : row) map.any = map.any || cell.winner;
+  for (const std::vector<report::PhaseCell>& row : chart.cells) {
+    for (const report::PhaseCell& cell : row) map.any = map.any || cell.winner;
   }
   chart.footnotes.push_back(
       fmt::format("{} of {} cells simulated{}.", map.cells, cells,
@@ -429,7 +430,8 @@ PhaseMap phase_map(PhaseRequest request) {
                   : map.cells < cells ? "; the others lie between cells that agree"
                                       : ""));
   const bool possible = std::any_of(chart.cells.begin(), chart.cells.end(), [](const auto& row) {
-    return std::any_of(row.begin(), row.end(), [](const PhaseCell& one) { return one.possible; });
+    return std::any_of(row.begin(), row.end(),
+                       [](const report::PhaseCell& one) { return one.possible; });
   });
   if (!possible) {
     chart.footnotes.push_back(
@@ -440,13 +442,13 @@ PhaseMap phase_map(PhaseRequest request) {
 }
 
 Json phase_json(const PhaseMap& map) {
-  const PhaseChart& chart = map.chart;
+  const report::PhaseChart& chart = map.chart;
   Json fixed = Json::object();
   for (const SettingWord& word : map.request.fixed) fixed[word.key] = word.text;
   Json cells = Json::array();
   for (std::size_t y = 0; y < chart.ys.size(); ++y) {
     for (std::size_t x = 0; x < chart.xs.size(); ++x) {
-      const PhaseCell& cell = chart.cells[y][x];
+      const report::PhaseCell& cell = chart.cells[y][x];
       cells.push_back({{"x", x},
                        {"y", y},
                        {"winner", cell.winner ? Json(chart.names[*cell.winner]) : Json()},

@@ -31,12 +31,12 @@ struct PhaseRequest {
 
 struct PhaseMap {
   PhaseRequest request;
-  PhaseChart chart;        // the fastest by throughput wins, of those that fit; where something is
-                           // uncertain, by the step that 95 % of the scenarios stay below
-  std::int64_t cells = 0;  // simulated
-  std::int64_t rows = 0;   // simulated, of all schedules
-  bool any = false;        // whether any schedule fits anywhere
-  bool partial = false;    // stopped before its borders were followed to single cells
+  report::PhaseChart chart;  // the fastest by throughput wins, of those that fit; where something
+                             // is uncertain, by the step that 95 % of the scenarios stay below
+  std::int64_t cells = 0;    // simulated
+  std::int64_t rows = 0;     // simulated, of all schedules
+  bool any = false;          // whether any schedule fits anywhere
+  bool partial = false;      // stopped before its borders were followed to single cells
   std::string
       why_not{};  // of the first of the simulated rows without a result; empty: all have one
   std::vector<std::string> notes{};  // SweepRunner::notes()

@@ -70,7 +70,7 @@ struct CsvWords {
   }
 };
 
-std::string csv_words(const FigureValue& value) { return std::visit(CsvWords(), value); }
+std::string csv_words(const report::FigureValue& value) { return std::visit(CsvWords(), value); }
 
 }  // namespace
 
@@ -97,8 +97,8 @@ struct SweepRunner::Kept {
   Case case_of(const std::vector<SettingWord>& words, const SweepQuestion& question) {
     const SettingRequest& request = question.request.setting;
     const std::shared_ptr<const Setting> opened = setting(words, request);
-    return searched_case(request, *opened, question.request.setting.schedules.front(),
-                         opened->device_counts.front());
+    return planner::searched_case(request, *opened, question.request.setting.schedules.front(),
+                                  opened->device_counts.front());
   }
 
   // The rows of scenarios that differ in `scenario` alone, or of one question.
@@ -319,7 +319,7 @@ std::vector<SweepRow> run_scenarios(const SweepSpec& spec, std::int64_t first, s
 std::vector<std::string> sweep_columns(const SweepSpec& spec) {
   std::vector<std::string> columns{"number"};
   for (const SweepAxis& axis : spec.axes) columns.push_back(axis.name);
-  for (const FigureRow& figure : all_figures()) {
+  for (const report::FigureRow& figure : report::all_figures()) {
     if (figure.of_verdict != nullptr) columns.emplace_back(figure.sweep);
   }
   const Uncertain uncertain = uncertain_columns(spec);
@@ -347,7 +347,7 @@ std::string csv_line(const SweepSpec& spec, const SweepRow& row) {
   const auto whole = [](std::int64_t value) { return fmt::format(",{}", value); };
   std::string line = fmt::format("{}", row.number);
   for (const std::string& value : row.values) line += "," + csv_cell(value);
-  for (const FigureRow& figure : all_figures()) {
+  for (const report::FigureRow& figure : report::all_figures()) {
     if (figure.of_verdict == nullptr) continue;
     line += "," + (row.verdict ? csv_words(figure.of_verdict(*row.verdict)) : "");
   }

@@ -33,10 +33,11 @@ CellForm form_of(const SweepAxis& axis) {
 
 // Beside the figures there are times under scenarios, and why a row has no result.
 CellForm form_of_result(const std::string& name) {
-  for (const FigureRow& figure : all_figures()) {
+  for (const report::FigureRow& figure : report::all_figures()) {
     if (figure.sweep != name) continue;
-    if (figure.kind == FigureKind::name) return CellForm::text;
-    const bool real = figure.kind == FigureKind::share || figure.kind == FigureKind::number;
+    if (figure.kind == report::FigureKind::name) return CellForm::text;
+    const bool real =
+        figure.kind == report::FigureKind::share || figure.kind == report::FigureKind::number;
     return real ? CellForm::real : CellForm::whole;
   }
   return name == "why_not" ? CellForm::text : CellForm::whole;

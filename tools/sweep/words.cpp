@@ -131,9 +131,9 @@ SweepQuestion question_of(const std::vector<SettingWord>& words) {
       root.items.push_back(value_of(row, word));
     }
   }
-  question.request = parse_request(root);
+  question.request = answers::parse_request(root);
   std::vector<ScheduleSpec>& schedules = question.request.setting.schedules;
-  if (schedules.empty()) schedules = {default_schedule()};
+  if (schedules.empty()) schedules = {answers::default_schedule()};
   question.request.setting.replicas_vary = !open_perturbation(question.perturbation).none();
   if (schedules.size() > 1) {
     throw UsageError(

@@ -31,7 +31,7 @@ bool decides_setting(std::string_view key);
 
 /// The question of one scenario.
 struct SweepQuestion {
-  Request request;  // of one schedule, cut and number of devices
+  answers::Request request;  // of one schedule, cut and number of devices
   PerturbationTexts perturbation;
   std::optional<std::int64_t> scenarios;  // default: 1000
   bool freeze = false;

@@ -62,7 +62,7 @@ const JsonValue& member(const JsonValue& object, std::string_view key) {
 double step_again(const std::vector<QuestionWord>& asked) {
   std::vector<SettingWord> words;
   for (const QuestionWord& word : asked) words.push_back({word.key, word.text});
-  const Result result = answer(question_of(words).request);
+  const answers::Result result = answer(question_of(words).request);
   REQUIRE(result.rows.front().outcome);
   return to_seconds(result.rows.front().outcome->step_time);
 }
@@ -102,7 +102,8 @@ TEST_CASE("the report's request and command are of the row's number") {
   REQUIRE(listed.items.size() == judged.size());
   for (std::size_t i = 0; i < judged.size(); ++i) {
     REQUIRE(judged[i].prediction);
-    const Result result = answer(parse_request(member(listed.items[i], "question")));
+    const answers::Result result =
+        answer(answers::parse_request(member(listed.items[i], "question")));
     REQUIRE(result.rows.front().outcome);
     CHECK(to_seconds(result.rows.front().outcome->step_time) == judged[i].prediction->step);
     CHECK(member(listed.items[i], "command").text == command_of(judged[i].question));

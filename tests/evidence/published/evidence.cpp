@@ -58,8 +58,8 @@ Interval found(const std::vector<HeldRun>& runs, const RunClass& of) {
   return *interval;
 }
 
-Simulation simulated_as(const std::string& trace, const std::string& cluster) {
-  SimulationQuestion question;
+answers::Simulation simulated_as(const std::string& trace, const std::string& cluster) {
+  answers::SimulationQuestion question;
   question.setting.trace = trace;
   question.setting.cluster.cluster = cluster;
   question.setting.microbatches = 8;
@@ -67,7 +67,7 @@ Simulation simulated_as(const std::string& trace, const std::string& cluster) {
   return answer(question);
 }
 
-std::string text_of(const Simulation& found) { return simulation_text(found, {}); }
+std::string text_of(const answers::Simulation& found) { return report::simulation_text(found, {}); }
 
 // The runs of shared data; empty where there is none.
 std::vector<HeldRun> shared_runs() {
@@ -162,40 +162,40 @@ TEST_CASE("evidence: a question without its software keeps sizes and number form
 }
 
 TEST_CASE("evidence: the class of an answer is read off its trace and its ranks") {
-  const Simulation plain = simulated_as("model:llama3-8b@h100", "h100x8");
+  const answers::Simulation plain = simulated_as("model:llama3-8b@h100", "h100x8");
   REQUIRE(priced_language(plain.setting.model));
   CHECK(run_class(plain.setting.model, nullptr) ==
         RunClass{"unknown", "dense", "h100", "16", "whole", "short"});
-  const Simulation stated = simulated_as(
+  const answers::Simulation stated = simulated_as(
       "model:mixtral-8x7b@b200,seq=16384,dtype=mxfp8,software=megatron-core-2024", "b200x8");
   CHECK(run_class(stated.setting.model, nullptr) ==
         RunClass{"known", "experts", "b200", "quantized", "whole", "long"});
-  SimulationQuestion sharded;
+  answers::SimulationQuestion sharded;
   sharded.setting.trace = "model:llama3-8b@h100";
   sharded.setting.cluster.cluster = "h100x8*2";
   sharded.setting.degrees.data = 16;
   sharded.setting.degrees.pipeline = 1;
   sharded.setting.degrees.zero = Zero::weights;
   sharded.setting.microbatches = 1;
-  const Simulation fsdp = answer(sharded);
+  const answers::Simulation fsdp = answer(sharded);
   CHECK((*run_class(fsdp.asked.model, fsdp.asked.ranked.get()))[4] == "sharded");
 }
 
 TEST_CASE("evidence: given times have no range, in any output") {
   for (const char* const trace : {"uniform:layers=8,forward=1ms", "model:resnet50@h100"}) {
-    const Simulation found = simulated_as(trace, "h100x8");
+    const answers::Simulation found = simulated_as(trace, "h100x8");
     CHECK_FALSE(run_class(found.setting.model, found.asked.ranked.get()));
     CHECK(text_of(found).find("range") == std::string::npos);
     const BudgetFigures budget = budget_figures(found.asked, found.outcome);
-    const FigureFacts facts = facts_of(found.asked, found.outcome, budget);
-    for (const FigureRow& figure : all_figures()) {
+    const report::FigureFacts facts = report::facts_of(found.asked, found.outcome, budget);
+    for (const report::FigureRow& figure : report::all_figures()) {
       if (std::string(figure.key).find("step_low") == 0) CHECK(figure.value(facts).index() == 0);
     }
   }
 }
 
 TEST_CASE("evidence: text, figures and verdict have the same range") {
-  const Simulation found =
+  const answers::Simulation found =
       simulated_as("model:llama3-8b@h100,software=megatron-core-2024", "h100x8");
   const std::optional<Interval> interval =
       intervals_of(found.asked.model, found.asked.ranked.get()).step;
@@ -204,11 +204,11 @@ TEST_CASE("evidence: text, figures and verdict have the same range") {
   CHECK(interval->high > 1);
   CHECK(text_of(found).find(provenance_of(*interval)) != std::string::npos);
   const BudgetFigures budget = budget_figures(found.asked, found.outcome);
-  const FigureFacts facts = facts_of(found.asked, found.outcome, budget);
+  const report::FigureFacts facts = report::facts_of(found.asked, found.outcome, budget);
   Judge judge;
   const Verdict verdict = judge.verdict(found.asked);
   for (const char* const end : {"step_low", "step_high"}) {
-    const FigureRow& figure = figure_of_property(end);
+    const report::FigureRow& figure = report::figure_of_property(end);
     CHECK(figure.value(facts) == figure.of_verdict(verdict));
     const double factor = std::string(end) == "step_low" ? interval->low : interval->high;
     CHECK(to_seconds(std::get<Time>(figure.value(facts))) ==

@@ -63,13 +63,13 @@ std::vector<Point> first(std::vector<Point> points, std::size_t count) {
 }
 
 std::optional<Interval> range_of_step(const std::string& trace, const std::string& calibration) {
-  SimulationQuestion question;
+  answers::SimulationQuestion question;
   question.setting.trace = trace;
   question.setting.cluster.cluster = "a100x8";
   question.setting.calibration = calibration;
   question.setting.microbatches = 8;
   question.setting.degrees.pipeline = 8;
-  const Simulation found = answer(question);
+  const answers::Simulation found = answer(question);
   return intervals_of(found.asked.model, found.asked.ranked.get()).step;
 }
 

@@ -91,8 +91,8 @@ std::vector<std::string> notes_on(const std::vector<AdvisedRow>& rows, const cha
   return notes_on_advice(rows, advised);
 }
 
-Comparison compared(const std::string& trace, const std::string& schedules) {
-  ComparisonQuestion question;
+answers::Comparison compared(const std::string& trace, const std::string& schedules) {
+  answers::ComparisonQuestion question;
   question.setting.trace = trace;
   question.setting.cluster.cluster = "h100x8";
   question.setting.microbatches = 16;
@@ -179,7 +179,7 @@ TEST_CASE("ties: the best saves more memory than time, and of equal ones was hel
 }
 
 TEST_CASE("ties: the rows of a comparison that tie are named by their place") {
-  const Comparison found = compared("model:llama3-8b@h100,seq=2048", "1f1b,zb_h1,gpipe");
+  const answers::Comparison found = compared("model:llama3-8b@h100,seq=2048", "1f1b,zb_h1,gpipe");
   REQUIRE_FALSE(found.tied.empty());
   CHECK(found.tied.front() == *found.orders.front().fastest);
   const Time fastest = found.rows[found.tied.front()].outcome->step_time;
@@ -191,7 +191,7 @@ TEST_CASE("ties: the rows of a comparison that tie are named by their place") {
 
 TEST_CASE("ties: the best of the rows that tie is recommended, unless --within is given") {
   const auto recommended = [](const std::optional<double>& within) {
-    ComparisonQuestion question;
+    answers::ComparisonQuestion question;
     question.setting.trace = "model:llama3-8b@h100,seq=2048";
     question.setting.cluster.cluster = "h100x8";
     question.setting.microbatches = 64;
@@ -200,7 +200,7 @@ TEST_CASE("ties: the best of the rows that tie is recommended, unless --within i
     question.within = within;
     return answer(question);
   };
-  const Comparison usual = recommended(std::nullopt);
+  const answers::Comparison usual = recommended(std::nullopt);
   const RankedRows& order = usual.orders.front();
   REQUIRE(usual.tied.size() > 1);
   REQUIRE(order.recommended != order.fastest);
@@ -215,7 +215,7 @@ TEST_CASE("ties: the best of the rows that tie is recommended, unless --within i
   CAPTURE(order.sentence);
   CHECK(order.sentence.find("the least time × memory of") != std::string::npos);
   CHECK(order.sentence.find(" s), less than can be told, with ") != std::string::npos);
-  const Comparison exact = recommended(0.0);
+  const answers::Comparison exact = recommended(0.0);
   CHECK(exact.orders.front().recommended == exact.orders.front().fastest);
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("ties: nothing is said where the fastest is alone and every schedule w
 }
 
 TEST_CASE("ties: a comparison of a language model says them, one of given times does not") {
-  const Comparison found = compared("model:llama3-8b@h100,seq=2048", "zb_h2,zb_v,gpipe");
+  const answers::Comparison found = compared("model:llama3-8b@h100,seq=2048", "zb_h2,zb_v,gpipe");
   REQUIRE(!found.ties.empty());
   CHECK(found.ties.front().find("ties: ") == 0);
   CHECK(found.ties.back().find("gpipe") != std::string::npos);

@@ -77,7 +77,7 @@ std::string summary(const std::vector<Model>& models) {
   for (const Model& model : models) {
     text +=
         fmt::format("\n{} · {} layers · batch {}\n", model.name, model.layers.size(), model.batch);
-    text += costs_report(model, {}, {.top = 10, .quiet = true});
+    text += report::costs_report(model, {}, {.top = 10, .quiet = true});
   }
   return text;
 }

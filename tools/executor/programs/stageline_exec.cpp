@@ -52,7 +52,7 @@ namespace {
 using stageline::print;  // of times
 
 struct ExecFlags {
-  CommonFlags common;
+  cli::CommonFlags common;
   std::string model;
   std::string dtype = "fp32";
   std::string optimizer;
@@ -67,17 +67,17 @@ struct ExecFlags {
   std::string chrome;
 };
 
-void add_flags(Flags line, ExecFlags& flags) {
-  add_case_flags(line, flags.common);
+void add_flags(cli::Flags line, ExecFlags& flags) {
+  cli::add_case_flags(line, flags.common);
   line.find("--devices")
       .describe(
           "cpu:N, so many cores as accelerators; cuda:N, so many GPUs, or parts of one; "
           "cuda:N@K, parts of K SMs; process:N, as many processes of one core, which torchrun may "
           "have started on several machines; default cpu:2");
-  const Flags model = line.in(SettingGroup::model);
-  const Flags parallelism = line.in(SettingGroup::parallelism).common();
-  const Flags training = line.in(SettingGroup::training);
-  const Flags output = line.in(SettingGroup::output).common();
+  const cli::Flags model = line.in(SettingGroup::model);
+  const cli::Flags parallelism = line.in(SettingGroup::parallelism).common();
+  const cli::Flags training = line.in(SettingGroup::training);
+  const cli::Flags output = line.in(SettingGroup::output).common();
   model.common().option("--model", flags.model,
                         "the built-in model to run; default the one that the trace is of");
   model.common()
@@ -197,9 +197,9 @@ Ran run_all(Executor& executor, int runs, const std::atomic<bool>& interrupted) 
   return ran;
 }
 
-MeasuredRuns measured_runs(const Ran& ran, const Outcome& predicted, const std::string& devices,
-                           const std::string& title) {
-  MeasuredRuns result;
+report::MeasuredRuns measured_runs(const Ran& ran, const Outcome& predicted,
+                                   const std::string& devices, const std::string& title) {
+  report::MeasuredRuns result;
   result.devices = devices;
   result.device_title = title;
   for (const Execution& run : ran.runs) {
@@ -242,7 +242,7 @@ std::vector<Accelerator> accelerators_for(const ExecFlags& flags,
 bool is_processes(const std::string& devices) { return devices.rfind("process:", 0) == 0; }
 
 // Tokens of each sequence of micro-batch n of a step, or of slice n of a sequence; empty: alike.
-std::vector<std::int64_t> lengths_of_job(const CommonFlags& flags, const Case& asked,
+std::vector<std::int64_t> lengths_of_job(const cli::CommonFlags& flags, const Case& asked,
                                          const Program& program, int replicas) {
   const std::string text = flags.text("lengths");
   if (text.empty()) return asked.slice_lengths;
@@ -300,12 +300,13 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   std::unique_ptr<Peers> peers;
   if (place) peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
   const bool leads = !place || place->rank == 0;
-  CommonFlags common = flags.common;
+  cli::CommonFlags common = flags.common;
   common.at("devices").text.clear();  // these are accelerators, not a number
   const auto devices = static_cast<int>(accelerators.size());
-  PredictionQuestion question{{request_of_one(common)}, devices, flags.replicas, flags.imitate};
+  answers::PredictionQuestion question{
+      {cli::request_of_one(common)}, devices, flags.replicas, flags.imitate};
   question.setting.devices = {std::max(devices / flags.replicas, 1)};
-  PredictionAnswer prediction = answer(question);
+  answers::PredictionAnswer prediction = answer(question);
   const Setting& setting = prediction.setting;
   const Case& asked = prediction.asked;
   Outcome& predicted = prediction.outcome;
@@ -329,21 +330,22 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   }
   Executor executor(std::move(job), predicted.costs, accelerators, peers.get());
   const Ran ran = run_all(executor, flags.runs, interrupted);
-  let_results_be_written();
+  cli::let_results_be_written();
   if (!leads) return 0;
   const Execution& middle = ran.runs[ran.middle];
   const Outcome measured = measured_outcome(predicted, middle, ran.held);
 
   if (!common.json.empty()) {
-    MeasuredRuns runs = measured_runs(ran, predicted, flags.common.text("devices"), title);
+    report::MeasuredRuns runs = measured_runs(ran, predicted, flags.common.text("devices"), title);
     runs.imitated = flags.imitate;
-    write_file(common.json, outcome_json(setting, asked, measured, /*timeline=*/true, &runs));
+    write_file(common.json,
+               report::outcome_json(setting, asked, measured, /*timeline=*/true, &runs));
   }
-  Drawing drawing = drawing_of(setting, asked, measured);
+  report::Drawing drawing = report::drawing_of(setting, asked, measured);
   drawing.subtitle = fmt::format("measured on {}, one of {} runs{}", flags.common.text("devices"),
                                  flags.runs, flags.imitate ? ", compute imitated" : "");
-  if (!flags.svg.empty()) write_file(flags.svg, svg(drawing));
-  if (!flags.chrome.empty()) write_file(flags.chrome, chrome_trace(drawing));
+  if (!flags.svg.empty()) write_file(flags.svg, report::svg(drawing));
+  if (!flags.chrome.empty()) write_file(flags.chrome, report::chrome_trace(drawing));
   if (common.json == "-") return 0;
 
   std::vector<Time> spans;
@@ -365,10 +367,11 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   fmt::print("\n\n");
   fmt::print("{}\n{}\n", device_table(predicted, measured, ran.held, flags.zero > 0),
              stage_table(predicted, middle));
-  fmt::print("{}", space_time(measured.timeline, {Time{}, figure_columns(), colour_wanted()}));
+  fmt::print("{}", report::space_time(measured.timeline,
+                                      {Time{}, cli::figure_columns(), cli::colour_wanted()}));
   if (!common.quiet) {
     fmt::print("{}\nnote: in brackets, what the trace predicts against what was measured\n",
-               space_time_legend({&measured.timeline}));
+               report::space_time_legend({&measured.timeline}));
     fmt::print("note: cut \"{}\"\n", print(measured.plan.partition));
     if (!on_tokens.empty()) fmt::print("note: {}\n", on_tokens);
     if (flags.shared_cores && !flags.imitate) {
@@ -387,8 +390,8 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
 }
 
 int run_command(ExecFlags flags, const std::vector<std::string>& warned, char** argv) {
-  const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
-  end_soon_after_signal("stageline-exec: interrupted; nothing was written\n");
+  const std::atomic<bool>& interrupted = cli::catch_signals(cli::SecondSignal::ignored);
+  cli::end_soon_after_signal("stageline-exec: interrupted; nothing was written\n");
   if (!flags.common.given("devices")) flags.common.at("devices").text = "cpu:2";
   std::optional<Place> place;
   if (is_processes(flags.common.text("devices"))) {
@@ -398,7 +401,7 @@ int run_command(ExecFlags flags, const std::vector<std::string>& warned, char** 
   try {
     return execute(flags, warned, place, interrupted);
   } catch (const Stopped&) {
-    throw Interrupted{"nothing was written"};
+    throw cli::Interrupted{"nothing was written"};
   }
 }
 
@@ -409,12 +412,12 @@ int main(int argc, char** argv) {
   using namespace stageline::executor;
   ExecFlags flags;
   std::vector<std::string> warned;
-  const stageline::ProgramMain program{
+  const cli::ProgramMain program{
       "stageline-exec",
       "Runs a program for real: a built-in model, cut and scheduled as `stageline simulate` would, "
       "with tensors and an optimizer.",
       "there is not enough memory; try a smaller --microbatch-size"};
-  return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
+  return cli::program_main(program, argc, argv, [&](cli::Flags line) {
     warned = prepare_process(argv);
     add_flags(line, flags);
     line.runs([&] { return run_command(flags, warned, argv); });

@@ -51,7 +51,7 @@ std::string fault_of_percentage(const std::string& text) {
   return good ? "" : fmt::format("{} is not a percentage above 0", text);
 }
 
-void add_flags(Flags line, ProfileFlags& flags) {
+void add_flags(cli::Flags line, ProfileFlags& flags) {
   line.option("MODEL", flags.model, "what to measure: NAME or NAME,option=value (see --models)")
       .required();
   line.option("--batch", flags.batches, "samples in a micro-batch; several: 8,16 (its usual)")
@@ -157,8 +157,8 @@ std::vector<int> cores_for(const ProfileFlags& flags) {
 
 int measure(const ProfileFlags& flags, std::vector<std::string> warned,
             const std::string& command) {
-  const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
-  end_soon_after_signal("stageline-profile: interrupted; nothing was written\n");
+  const std::atomic<bool>& interrupted = cli::catch_signals(cli::SecondSignal::ignored);
+  cli::end_soon_after_signal("stageline-profile: interrupted; nothing was written\n");
   ProfileRequest request;
   request.shape = parse_shape(flags.model);
   request.optimizer =
@@ -212,7 +212,7 @@ int measure(const ProfileFlags& flags, std::vector<std::string> warned,
     line.end(profiles.back().steady);
   }
   if (interrupted) throw Stopped();
-  let_results_be_written();
+  cli::let_results_be_written();
   const Provenance provenance =
       provenance_of({request, process, warned, profiles, command, today()});
   std::vector<Model> models;
@@ -239,13 +239,13 @@ int main(int argc, char** argv) {
   using namespace stageline::executor;
   ProfileFlags flags;
   std::vector<std::string> warned;
-  const stageline::ProgramMain program{
+  const cli::ProgramMain program{
       "stageline-profile",
       "Measures what each layer of a built-in model costs on this machine (forward, input gradient, "
       "weight gradient, both at once, optimizer step, bytes) and writes a trace that `stageline` "
       "reads.",
       "there is not enough memory; try a smaller --batch"};
-  return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
+  return cli::program_main(program, argc, argv, [&](cli::Flags line) {
     warned = prepare_process(argv);
     add_flags(line, flags);
     line.runs([&] {
@@ -253,7 +253,7 @@ int main(int argc, char** argv) {
         return measure(flags, warned,
                        command_of("stageline-profile", argc, argv, {"--out", "--samples"}));
       } catch (const Stopped&) {
-        throw stageline::Interrupted{"nothing was written", !flags.quiet && ::isatty(2) != 0};
+        throw cli::Interrupted{"nothing was written", !flags.quiet && ::isatty(2) != 0};
       }
     });
   });

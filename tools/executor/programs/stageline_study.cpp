@@ -21,14 +21,14 @@ std::string usual_trainer() {
 std::string help_of_only() {
   std::string usual;
   std::string large;
-  for (const StudyNet& net : staleness_nets()) {
+  for (const lab::StudyNet& net : lab::staleness_nets()) {
     std::string& list = net.large ? large : usual;
     list += (list.empty() ? "" : ", ") + net.name;
   }
   return fmt::format("this net; repeatable. {}: without it, both; for a GPU {}", usual, large);
 }
 
-void add_staleness(Flags command, StudyRequest& request) {
+void add_staleness(cli::Flags command, StudyRequest& request) {
   command.writes_also(
       command
           .option("--out", request.out, "folder of staleness.json.gz, staleness.md and its figures")
@@ -47,7 +47,7 @@ void add_staleness(Flags command, StudyRequest& request) {
   command.flag("--fresh", request.fresh, "make runs again that are there already");
   command.runs([&request] {
     // A signal ends waiting for a training.
-    make_study(request, catch_signals(SecondSignal::ends));
+    make_study(request, cli::catch_signals(cli::SecondSignal::ends));
     return 0;
   });
 }
@@ -55,10 +55,10 @@ void add_staleness(Flags command, StudyRequest& request) {
 int run_study(int argc, const char* const* argv) {
   StudyRequest request;
   request.trainer = usual_trainer();
-  ProgramMain program;
+  cli::ProgramMain program;
   program.name = "stageline-study";
   program.about = "Makes the runs of a study of training, and its report from them.";
-  return program_main(program, argc, argv, [&request](Flags flags) {
+  return cli::program_main(program, argc, argv, [&request](cli::Flags flags) {
     flags.require_subcommand();
     flags.footer(
         "Runs that staleness.json.gz has with the same arguments are not made again.\n"

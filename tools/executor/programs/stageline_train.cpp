@@ -43,7 +43,7 @@ std::vector<Accelerator> devices_of(const TrainFlags& flags, int needed) {
   return accelerators_called(fmt::format("cuda:{}", flags.mode == "delayed" ? 1 : needed));
 }
 
-std::int64_t steps_of(const TrainFlags& flags, const DataSource& data, int batch,
+std::int64_t steps_of(const TrainFlags& flags, const lab::DataSource& data, int batch,
                       int microbatches) {
   if (flags.common.given("steps") && flags.epochs > 0) {
     throw UsageError("--steps and --epochs say the same thing; give one of them");
@@ -55,10 +55,10 @@ std::int64_t steps_of(const TrainFlags& flags, const DataSource& data, int batch
   return std::max<std::int64_t>(steps, 1);
 }
 
-std::string stage_table(const TrainingLog& log) {
+std::string stage_table(const lab::TrainingLog& log) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t s = 0; s < log.stages.size(); ++s) {
-    const LoggedStage& stage = log.stages[s];
+    const lab::LoggedStage& stage = log.stages[s];
     rows.push_back({fmt::format("{}", s), fmt::format("{}-{}", stage.first_layer, stage.last_layer),
                     fmt::format("{}", stage.weights), fmt::format("{:g}", stage.staleness_max)});
   }
@@ -66,10 +66,10 @@ std::string stage_table(const TrainingLog& log) {
 }
 
 void say(const TrainingResult& result) {
-  const TrainingLog& log = result.log;
-  const Evaluation& last = log.evaluations.back();
+  const lab::TrainingLog& log = result.log;
+  const lab::Evaluation& last = log.evaluations.back();
   double best = 0;
-  for (const Evaluation& one : log.evaluations) best = std::max(best, one.accuracy);
+  for (const lab::Evaluation& one : log.evaluations) best = std::max(best, one.accuracy);
   fmt::print(
       "{} under {} ({}, cut {}): accuracy {:.2f} % after {} steps (best {:.2f} %), loss {:.4f}\n",
       log.settings.model, log.settings.schedule, log.settings.weights, log.settings.partition,
@@ -93,9 +93,9 @@ std::string last_words(const std::string& checkpoint) {
 
 int train_command(const TrainFlags& flags, const std::vector<std::string>& warned,
                   const std::string& command) {
-  const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
-  end_soon_after_signal(last_words(flags.checkpoint));
-  CommonFlags common = flags.common;
+  const std::atomic<bool>& interrupted = cli::catch_signals(cli::SecondSignal::ignored);
+  cli::end_soon_after_signal(last_words(flags.checkpoint));
+  cli::CommonFlags common = flags.common;
   common.at("steps").count = 0;  // of the training, not of a simulation
   if (!common.program.empty()) {
     throw UsageError(
@@ -104,9 +104,10 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   check_recipe(flags.recipe);
   const std::vector<const Correction*> corrections =
       corrections_of(flags, common.at("weights").text);
-  const SettingQuestion question{request_of_one(common)};
+  const answers::SettingQuestion question{cli::request_of_one(common)};
   const bool fewest = question.setting.devices.empty() && !common.given("cluster");
-  const OpenedCase opened = fewest ? opened_on_fewest(question) : opened_case(question);
+  const answers::OpenedCase opened =
+      fewest ? answers::opened_on_fewest(question) : answers::opened_case(question);
   const Setting& setting = opened.setting;
   const Case& asked = opened.asked;
   const TracedModel shape = traced_model(flags.model, common.trace(), setting.model);
@@ -114,9 +115,9 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
     throw UsageError("the trace does not say its batch size; give --microbatch-size");
   }
   const std::int64_t channels = shape.shape.layers.front().ops.front().build.in;
-  const DataSource data = open_data(!flags.data.empty() ? flags.data
-                                    : channels == 1     ? "digits"
-                                                        : "textures");
+  const lab::DataSource data = lab::open_data(!flags.data.empty() ? flags.data
+                                              : channels == 1     ? "digits"
+                                                                  : "textures");
 
   TrainingRequest request;
   request.asked = asked;
@@ -132,7 +133,7 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   request.augmentation = {flags.augment, flags.augment};
   request.mode = flags.mode == "pipelined" ? TrainingMode::pipelined : TrainingMode::delayed;
   request.recipe = flags.recipe;
-  const int microbatches = microbatches_of_step(asked);
+  const int microbatches = lab::microbatches_of_step(asked);
   request.recipe.steps = steps_of(flags, data, setting.model.batch, microbatches);
   if (request.recipe.steps > most_steps && !common.json.empty()) {
     throw UsageError(
@@ -150,8 +151,8 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   request.resume = flags.resume;
   request.before_checkpoint = let_results_be_written;
   request.after_checkpoint = [&flags] {
-    catch_signals(SecondSignal::ignored);
-    end_soon_after_signal(last_words(flags.checkpoint));
+    cli::catch_signals(cli::SecondSignal::ignored);
+    cli::end_soon_after_signal(last_words(flags.checkpoint));
   };
   check_outputs(flags);
   set_threads(1);
@@ -164,13 +165,13 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   ProgressLine progress(!common.quiet, request.recipe.steps, setting.model.batch * microbatches);
   TrainingResult result = train(
       request, [&](const TrainingProgress& now) { progress(now); }, &interrupted);
-  let_results_be_written();
+  cli::let_results_be_written();
   progress.end();
   result.log.command = command;
   result.log.date = today();
   result.log.software = {print(process)};
-  if (!common.json.empty()) write_file(common.json, to_json(result.log));
-  if (!flags.csv.empty()) write_file(flags.csv, to_csv(result.log));
+  if (!common.json.empty()) write_file(common.json, lab::to_json(result.log));
+  if (!flags.csv.empty()) write_file(flags.csv, lab::to_csv(result.log));
   if (!flags.weights_out.empty()) {
     write_weights(flags.weights_out, result.state, result.partition, request.shape);
   }
@@ -198,19 +199,19 @@ int main(int argc, char** argv) {
   using namespace stageline::executor;
   TrainFlags flags;
   std::vector<std::string> warned;
-  const stageline::ProgramMain program{
+  const cli::ProgramMain program{
       "stageline-train",
       "Trains a built-in model with exactly the staleness of a schedule, and says what it learns in "
       "how many simulated seconds.",
       "there is not enough memory; try a smaller --microbatch-size"};
-  return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
+  return cli::program_main(program, argc, argv, [&](cli::Flags line) {
     warned = prepare_process(argv);
     add_flags(line, flags);
     line.runs([&] {
       try {
         return train_command(flags, warned, command_of("stageline-train", argc, argv));
       } catch (const Stopped&) {
-        throw stageline::Interrupted{consequence(flags.checkpoint), true};
+        throw cli::Interrupted{consequence(flags.checkpoint), true};
       }
     });
   });

@@ -59,7 +59,7 @@ struct ValidateFlags {
   bool quiet = false;
 };
 
-void add_flags(Flags line, ValidateFlags& flags) {
+void add_flags(cli::Flags line, ValidateFlags& flags) {
   line.option(
           "--devices", flags.devices,
           "cpu:N, cores as accelerators; cuda:N, GPUs or parts of one; cuda:N@K, parts of K SMs; "
@@ -68,43 +68,44 @@ void add_flags(Flags line, ValidateFlags& flags) {
   line.option("--model", flags.models,
               "a built-in model and its sizes of micro-batch: resnet20@8,16; repeat for several "
               "(three models at three sizes)");
-  const Flag schedule = line.option(
+  const cli::Flag schedule = line.option(
       "--schedule", flags.schedules,
       "a schedule to run, NAME:knob=value; repeat for several (twelve, and two for a calibration)");
   line.option("--link", flags.link, "with --schedule: links as slow as 200MB/s,500us");
   line.option("--host-link", flags.host_link,
               "with --schedule: likewise, of each device to its host");
-  const Flag microbatches =
+  const cli::Flag microbatches =
       line.option("--microbatches", flags.microbatches, "in a step (8)").range(1, 65536);
-  const Flag lengths = line.option(
+  const cli::Flag lengths = line.option(
       "--lengths", flags.lengths,
       "with --model gpt: tokens of each sequence, one number a micro-batch of a step, as `stageline "
       "simulate` takes them; each length is profiled");
-  const Flag rounds =
+  const cli::Flag rounds =
       line.option("--rounds", flags.rounds, "runs of each program (5)").range(1, 1 << 20);
-  const Flag seconds =
+  const cli::Flag seconds =
       line.option("--seconds", flags.seconds,
                   "begin no further round that would end later than this; each program runs once")
           .range(1.0, 1e6);
-  const Flag seen = line.option("--seen", flags.seen, "like --schedule, for a calibration to see");
-  const Flag calibrate =
+  const cli::Flag seen =
+      line.option("--seen", flags.seen, "like --schedule, for a calibration to see");
+  const cli::Flag calibrate =
       line.flag("--calibrate", flags.calibrate,
                 "fit the cluster (rate, overhead of an op) to the programs that are not held out, "
                 "and judge the others with it");
-  const Flag imitate = line.flag(
+  const cli::Flag imitate = line.flag(
       "--imitate", flags.imitate,
       "ops wait for their profiled times instead of computing, so that lanes may outnumber the "
       "cores: a test of order, messages and runtime, not of arithmetic");
-  const Flag every =
+  const cli::Flag every =
       line.flag("--every", flags.every,
                 "every schedule that two devices hold, with the knobs that change memory");
-  const Flag quick =
+  const cli::Flag quick =
       line.flag("--quick", flags.quick, "one model at one size, three runs: to see that it works");
-  const Flag memory_of = line.option(
+  const cli::Flag memory_of = line.option(
       "--memory-of", flags.memory_of,
       "run no program for its time, but count the memory of those in this evidence again; --model "
       "says of which models they are, where these are not the usual ones");
-  for (const Flag other :
+  for (const cli::Flag other :
        {schedule, microbatches, lengths, rounds, seconds, seen, calibrate, imitate, every, quick}) {
     memory_of.excludes(other);
   }
@@ -249,21 +250,21 @@ std::string beside(const std::string& out) {
   return path.replace_extension(".summary.json").string();
 }
 
-int report(const ValidateFlags& flags, const Evidence& evidence) {
-  const EvidenceJudgement judgement = judge(evidence);
+int report(const ValidateFlags& flags, const lab::Evidence& evidence) {
+  const lab::EvidenceJudgement judgement = lab::judge(evidence);
   if (!flags.out.empty()) {
-    const std::string text = write_evidence(evidence);
+    const std::string text = lab::write_evidence(evidence);
     write_file(flags.out, is_packed(flags.out) ? gzipped(text) : text);
-    write_file(beside(flags.out), kept_json(judgement));
+    write_file(beside(flags.out), lab::kept_json(judgement));
   }
-  fmt::print("{}", replay_text(evidence, judgement));
+  fmt::print("{}", lab::replay_text(evidence, judgement));
   return 0;
 }
 
 int validate_all(const ValidateFlags& flags, const std::vector<std::string>& warned,
                  const std::string& command, char** argv) {
-  const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
-  end_soon_after_signal("stageline-validate: interrupted; nothing was written\n");
+  const std::atomic<bool>& interrupted = cli::catch_signals(cli::SecondSignal::ignored);
+  cli::end_soon_after_signal("stageline-validate: interrupted; nothing was written\n");
   const ValidationPlan plan = plan_of(flags);
   std::unique_ptr<Peers> peers;
   std::optional<Place> place;
@@ -286,10 +287,10 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
   for (const std::string& note : notes) tell("warning: {}\n", note);
 
   Teller teller(flags, plan.rounds);
-  Evidence evidence = run_validation(
+  lab::Evidence evidence = run_validation(
       plan, [&](const ValidationProgress& progress) { teller.show(progress); }, &interrupted,
       peers.get());
-  let_results_be_written();
+  cli::let_results_be_written();
   teller.finish();
   evidence.date = today();
   const bool cores = evidence.device.empty();
@@ -318,14 +319,14 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
     }
   }
   if (plan.calibrate) {
-    const DeviceFit fit = calibrate(evidence);
+    const lab::DeviceFit fit = lab::calibrate(evidence);
     evidence.notes.push_back(fmt::format(
         "calibrated on {} busy times: rate {:.4f}, overhead of an op {}; their mean error was "
         "{:.2f} % before and is {:.2f} % with it",
         fit.observations, fit.rate, print(fit.op_overhead), fit.before * 100, fit.after * 100));
     evidence.cluster = calibrated(evidence.cluster, fit);
   }
-  drop_derived_programs(evidence);
+  lab::drop_derived_programs(evidence);
   if (!flags.quiet) {
     for (std::size_t i = notes.size(); i < evidence.notes.size(); ++i) {
       tell("{}\n", evidence.notes[i]);
@@ -335,10 +336,11 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
 }
 
 int count_again(const ValidateFlags& flags) {
-  const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
-  end_soon_after_signal("stageline-validate: interrupted; nothing was written\n");
+  const std::atomic<bool>& interrupted = cli::catch_signals(cli::SecondSignal::ignored);
+  cli::end_soon_after_signal("stageline-validate: interrupted; nothing was written\n");
   const ValidationPlan plan = plan_of(flags);
-  Evidence evidence = read_evidence(read_content(flags.memory_of).named.text, flags.memory_of);
+  lab::Evidence evidence =
+      lab::read_evidence(read_content(flags.memory_of).named.text, flags.memory_of);
   if (evidence.imitated) {
     throw UsageError(fmt::format("{}: imitated ops hold no memory", flags.memory_of));
   }
@@ -348,7 +350,7 @@ int count_again(const ValidateFlags& flags) {
   evidence = count_memory_again(
       plan, std::move(evidence), [&](const ValidationProgress& progress) { teller.show(progress); },
       &interrupted);
-  let_results_be_written();
+  cli::let_results_be_written();
   teller.finish();
   evidence.notes.push_back(fmt::format("memory counted again on {}: {}", today(),
                                        software_of(process, plan.devices.rfind("cpu:", 0) == 0)));
@@ -362,11 +364,11 @@ int main(int argc, char** argv) {
   using namespace stageline::executor;
   ValidateFlags flags;
   std::vector<std::string> warned;
-  const stageline::ProgramMain program{
+  const cli::ProgramMain program{
       "stageline-validate",
       "Runs programs for real, predicts them, and says how far off the simulator is.",
       "there is not enough memory; try smaller micro-batches (--model)"};
-  return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
+  return cli::program_main(program, argc, argv, [&](cli::Flags line) {
     warned = prepare_process(argv);
     add_flags(line, flags);
     line.runs([&] {
@@ -375,7 +377,7 @@ int main(int argc, char** argv) {
         return validate_all(flags, warned, command_of("stageline-validate", argc, argv, {"--out"}),
                             argv);
       } catch (const Stopped&) {
-        throw stageline::Interrupted{"nothing was written", true};
+        throw cli::Interrupted{"nothing was written", true};
       }
     });
   });

@@ -40,8 +40,8 @@ constexpr std::chrono::seconds to_end_when_asked{10};  // by SIGTERM, before SIG
 
 // A run that has not been made yet.
 struct Wanted {
-  const StudyNet* net = nullptr;
-  const StudyCase* asked = nullptr;
+  const lab::StudyNet* net = nullptr;
+  const lab::StudyCase* asked = nullptr;
   std::uint64_t seed = 1;
 };
 
@@ -146,10 +146,11 @@ class Study {
       throw UsageError(fmt::format("--jobs {}: this process may use {} core{}", request_.jobs,
                                    cores_.size(), cores_.size() == 1 ? "" : "s"));
     }
-    for (const std::string& name : request_.only) staleness_net(name);
+    for (const std::string& name : request_.only) lab::staleness_net(name);
     make_folder(request_.out);
     if (fs::exists(file_)) {
-      evidence_ = parse_staleness_evidence(read_content(file_.string()).named.text, file_.string());
+      evidence_ =
+          lab::parse_staleness_evidence(read_content(file_.string()).named.text, file_.string());
     }
     evidence_.seeds = request_.seeds;
     drop_others();
@@ -166,44 +167,44 @@ class Study {
       while (!interrupted_ && next_ < wanted_.size() && running_.size() < as_size(request_.jobs)) {
         start(wanted_[next_++]);
       }
-      if (interrupted_) throw Interrupted{"the same command goes on"};
+      if (interrupted_) throw cli::Interrupted{"the same command goes on"};
       wait_for_one();
     }
-    write_staleness_report(request_.out, evidence_);
-    fmt::print("{}", staleness_text(evidence_));
+    lab::write_staleness_report(request_.out, evidence_);
+    fmt::print("{}", lab::staleness_text(evidence_));
   }
 
  private:
-  bool chosen(const StudyNet& net) const {
+  bool chosen(const lab::StudyNet& net) const {
     if (request_.only.empty()) return !net.large;
     return std::find(request_.only.begin(), request_.only.end(), net.name) != request_.only.end();
   }
 
   // Runs of cases that are no longer in the table, or have other settings there now.
   void drop_others() {
-    const auto other = [](const StudyRun& run) {
-      for (const StudyNet& net : staleness_nets()) {
-        for (const StudyCase& one : net.cases) {
-          if (run.log.command == train_command(net, one, run.log.seed) && run.net == net.name &&
-              run.group == one.group && run.name == one.name) {
+    const auto other = [](const lab::StudyRun& run) {
+      for (const lab::StudyNet& net : lab::staleness_nets()) {
+        for (const lab::StudyCase& one : net.cases) {
+          if (run.log.command == lab::train_command(net, one, run.log.seed) &&
+              run.net == net.name && run.group == one.group && run.name == one.name) {
             return false;
           }
         }
       }
       return true;
     };
-    std::vector<StudyRun>& runs = evidence_.runs;
+    std::vector<lab::StudyRun>& runs = evidence_.runs;
     runs.erase(std::remove_if(runs.begin(), runs.end(), other), runs.end());
   }
 
   // Seed by seed, so that an interrupted study has all cases of the first.
   void list_wanted() {
     for (int seed = 1; seed <= request_.seeds; ++seed) {
-      for (const StudyNet& net : staleness_nets()) {
+      for (const lab::StudyNet& net : lab::staleness_nets()) {
         if (!chosen(net)) continue;
-        for (const StudyCase& one : net.cases) {
+        for (const lab::StudyCase& one : net.cases) {
           const auto number = static_cast<std::uint64_t>(seed);
-          if (!request_.fresh && find_run(evidence_, net, one, number) != nullptr) continue;
+          if (!request_.fresh && lab::find_run(evidence_, net, one, number) != nullptr) continue;
           wanted_.push_back({&net, &one, number});
         }
       }
@@ -225,7 +226,8 @@ class Study {
     child.core = free_core();
     child.log = scratch_.file(started_++);
     child.began = Clock::now();
-    std::vector<std::string> arguments = train_arguments(*wanted.net, *wanted.asked, wanted.seed);
+    std::vector<std::string> arguments =
+        lab::train_arguments(*wanted.net, *wanted.asked, wanted.seed);
     arguments.insert(arguments.begin(), request_.trainer);
     if (request_.device != "cpu") arguments.insert(arguments.end(), {"--on", request_.device});
     arguments.insert(arguments.end(), {"--quiet", "--json", child.log});
@@ -275,29 +277,29 @@ class Study {
     const Child child = std::move(*at);
     running_.erase(at);
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (code == 130 || code == 143) throw Interrupted{"the same command goes on"};
+    if (code == 130 || code == 143) throw cli::Interrupted{"the same command goes on"};
     // 1: it diverged, which is a result.
     if (code > 1) {
-      throw UsageError(
-          fmt::format("a training failed with exit code {}: {}", code,
-                      train_command(*child.wanted.net, *child.wanted.asked, child.wanted.seed)));
+      throw UsageError(fmt::format(
+          "a training failed with exit code {}: {}", code,
+          lab::train_command(*child.wanted.net, *child.wanted.asked, child.wanted.seed)));
     }
     keep(child);
   }
 
   void keep(const Child& child) {
     const Wanted& wanted = child.wanted;
-    StudyRun run;
+    lab::StudyRun run;
     run.net = wanted.net->name;
     run.group = wanted.asked->group;
     run.name = wanted.asked->name;
-    run.log = parse_training_log(read_file(child.log), child.log);
+    run.log = lab::parse_training_log(read_file(child.log), child.log);
     fs::remove(child.log);
-    run.log.command = train_command(*wanted.net, *wanted.asked, wanted.seed);
-    run.copies = kept_copies(*wanted.net, *wanted.asked, run.log);
+    run.log.command = lab::train_command(*wanted.net, *wanted.asked, wanted.seed);
+    run.copies = lab::kept_copies(*wanted.net, *wanted.asked, run.log);
     const double accuracy = 100 * run.log.evaluations.back().accuracy;
-    keep_run(evidence_, std::move(run));
-    write_file(file_.string(), gzipped(to_json(evidence_)));
+    lab::keep_run(evidence_, std::move(run));
+    write_file(file_.string(), gzipped(lab::to_json(evidence_)));
     took_[wanted.net].push_back(std::chrono::duration<double>(Clock::now() - child.began).count());
     ++done_;
     tell("{}/{} · {}, {}: {}, seed {}: {:.2f} %{}\n", done_, all_, wanted.net->title,
@@ -346,14 +348,14 @@ class Study {
   Scratch scratch_;
   std::vector<int> cores_;
   const ChildHandler child_handler_;
-  StalenessEvidence evidence_;
+  lab::StalenessEvidence evidence_;
   std::vector<Wanted> wanted_;
   std::size_t next_ = 0;
   std::size_t started_ = 0;
   std::size_t done_ = 0;
   std::size_t all_ = 0;
   std::vector<Child> running_;
-  std::map<const StudyNet*, std::vector<double>> took_;  // seconds
+  std::map<const lab::StudyNet*, std::vector<double>> took_;  // seconds
 };
 
 }  // namespace

@@ -34,8 +34,8 @@ std::string list_of_corrections() {
 
 }  // namespace
 
-void add_flags(Flags line, TrainFlags& flags) {
-  add_case_flags(line, flags.common);
+void add_flags(cli::Flags line, TrainFlags& flags) {
+  cli::add_case_flags(line, flags.common);
   line.find("--devices")
       .describe(
           "devices whose time is simulated: a number; default the fewest, from 2 on, that schedule "
@@ -43,9 +43,9 @@ void add_flags(Flags line, TrainFlags& flags) {
   line.find("--json").describe("write the log: JSON, for `stageline time-to-accuracy`");
   line.find("--steps").describe(
       "optimizer steps of the whole training: mini-batches, where each is updated for");
-  const Flags model = line.in(SettingGroup::model);
-  const Flags training = line.in(SettingGroup::training);
-  const Flags output = line.in(SettingGroup::output);
+  const cli::Flags model = line.in(SettingGroup::model);
+  const cli::Flags training = line.in(SettingGroup::training);
+  const cli::Flags output = line.in(SettingGroup::output);
   training.common()
       .option("--epochs", flags.epochs, "the same in passes over the training set")
       .range(std::int64_t{1}, std::int64_t{1000000});
@@ -98,7 +98,7 @@ void add_flags(Flags line, TrainFlags& flags) {
       .option("--weights-out", flags.weights_out,
               "write the final weights for PyTorch: torch.load(file)")
       .writes_file();
-  const Flag checkpoint =
+  const cli::Flag checkpoint =
       output.common()
           .option("--checkpoint", flags.checkpoint, "keep the training in this file")
           .writes_file();
@@ -113,7 +113,7 @@ void add_flags(Flags line, TrainFlags& flags) {
   line.prints(
       "--corrections", [] { return list_of_corrections(); }, "list them");
   line.prints(
-      "--data-names", [] { return list_of(data_names()); }, "list them");
+      "--data-names", [] { return list_of(lab::data_names()); }, "list them");
   line.footer(
       "Example:\n"
       "  stageline-train lenet5-cpu --schedule stale_weights --partition ppv:1 --devices 3 "

@@ -14,7 +14,7 @@ namespace stageline::executor {
 
 /// As typed.
 struct TrainFlags {
-  CommonFlags common;
+  cli::CommonFlags common;
   std::string model;
   std::string data;
   std::string dtype = "fp32";
@@ -36,7 +36,7 @@ struct TrainFlags {
   bool resume = false;
 };
 
-void add_flags(Flags line, TrainFlags& flags);
+void add_flags(cli::Flags line, TrainFlags& flags);
 
 /// The corrections of --correction; sets --weights where one of them has a rule. Throws UsageError
 /// where the two contradict each other.

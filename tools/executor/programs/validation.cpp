@@ -66,7 +66,7 @@ struct Subject {
   std::unique_ptr<LaneProfiles> profiles;
   std::unique_ptr<LaneProfiles> whole;  // of devices that have the whole model; null: no case's do
   // The same for micro-batches that differ.
-  std::map<std::pair<Share, TokenPart>, std::unique_ptr<LaneProfiles>> parts{};
+  std::map<std::pair<Share, lab::TokenPart>, std::unique_ptr<LaneProfiles>> parts{};
 };
 
 // Tokens of the slices of a sequence, where the schedule cuts it.
@@ -126,7 +126,7 @@ class Validation {
     progress_.expected_memory = effort.tensors;
   }
 
-  Evidence run() {
+  lab::Evidence run() {
     for (const ModelSizes& model : plan_.models) {
       for (const int batch : model.batches) prepare(model.shape, batch);
     }
@@ -148,7 +148,7 @@ class Validation {
       }
       progress_.round = round;
       for (Running& running : running_) {
-        say(name_of(evidence_.cases[running.at]));
+        say(lab::name_of(evidence_.cases[running.at]));
         // In turns with every case, so that a slow minute is slow for both. What waits for profiled
         // times waits for the same times to the end.
         profile(running);
@@ -166,17 +166,17 @@ class Validation {
     return std::move(evidence_);
   }
 
-  Evidence count_again(Evidence evidence) {
+  lab::Evidence count_again(lab::Evidence evidence) {
     evidence_ = std::move(evidence);
     progress_.expected_seconds = 0;  // of rounds that are not run
     for (const ModelSizes& model : plan_.models) {
       for (const int batch : model.batches) name_subject(model.shape, batch);
     }
     for (std::size_t at = 0; at < evidence_.cases.size(); ++at) {
-      MeasuredCase& measured = evidence_.cases[at];
-      Running running =
-          ready(subject_of(measured), at, measured.lengths, study(case_of(evidence_, measured)));
-      for (MeasuredDevice& device : measured.devices) device.peaks = device.stashes = {};
+      lab::MeasuredCase& measured = evidence_.cases[at];
+      Running running = ready(subject_of(measured), at, measured.lengths,
+                              study(lab::case_of(evidence_, measured)));
+      for (lab::MeasuredDevice& device : measured.devices) device.peaks = device.stashes = {};
       measured.counted.reset();
       running_.push_back(std::move(running));
     }
@@ -187,16 +187,16 @@ class Validation {
  private:
   void profile(const Running& running) {
     if (plan_.imitate) return;
-    const MeasuredCase& measured = evidence_.cases[running.at];
+    const lab::MeasuredCase& measured = evidence_.cases[running.at];
     add_rounds(measured.whole ? *running.subject->whole : *running.subject->profiles);
-    std::set<TokenPart> seen;
-    for (const TokenPart part : parts_of(measured)) {
+    std::set<lab::TokenPart> seen;
+    for (const lab::TokenPart part : lab::parts_of(measured)) {
       if (!seen.insert(part).second) continue;
       add_rounds(*running.subject->parts.at({share_of(measured), part}));
     }
   }
 
-  static Share share_of(const MeasuredCase& measured) {
+  static Share share_of(const lab::MeasuredCase& measured) {
     return measured.whole ? Share::whole : Share::half;
   }
 
@@ -205,11 +205,12 @@ class Validation {
     for (int i = 0; i < plan_.profile_rounds; ++i) profiles.round_together();
   }
 
-  Subject& subject_of(const MeasuredCase& measured) {
+  Subject& subject_of(const lab::MeasuredCase& measured) {
     for (Subject& subject : subjects_) {
       if (subject.shape.name == measured.model && subject.batch == measured.batch) return subject;
     }
-    throw UsageError(fmt::format("{}: no --model is that one at that size", name_of(measured)));
+    throw UsageError(
+        fmt::format("{}: no --model is that one at that size", lab::name_of(measured)));
   }
 
   // The processes of an imitated validation compute nothing.
@@ -235,12 +236,12 @@ class Validation {
 
   void share_traces() {
     if (peers_ == nullptr) return;
-    Evidence traces;  // and no cases: a form in which several models can travel
+    lab::Evidence traces;  // and no cases: a form in which several models can travel
     traces.cluster = evidence_.cluster;
     traces.traces = evidence_.traces;
-    const std::string mine = leads() ? write_evidence(traces) : "";
+    const std::string mine = leads() ? lab::write_evidence(traces) : "";
     evidence_.traces =
-        read_evidence(shared_text(*peers_, mine, stop_), "the profile of rank 0").traces;
+        lab::read_evidence(shared_text(*peers_, mine, stop_), "the profile of rank 0").traces;
   }
 
   void say(const std::string& doing) {
@@ -275,7 +276,7 @@ class Validation {
   }
 
   std::unique_ptr<LaneProfiles> profiles_of(const Subject& subject, Share share,
-                                            TokenPart part = {}) {
+                                            lab::TokenPart part = {}) {
     say(fmt::format("{} batch {}: warming up", subject.shape.name, subject.batch));
     ProfileRequest request = subject.request;
     request.share = share;
@@ -288,7 +289,7 @@ class Validation {
 
   void make_cases(Subject& subject) {
     for (const Variant& variant : plan_.variants) {
-      MeasuredCase measured;
+      lab::MeasuredCase measured;
       measured.model = subject.shape.name;
       measured.batch = subject.batch;
       measured.schedule = variant.schedule;
@@ -307,17 +308,17 @@ class Validation {
       measured.host_link = variant.host_link;
       measured.held_out = variant.held_out;
       measured.devices.resize(accelerators_.size());
-      Outcome outcome = study(case_of(evidence_, measured));
-      measured.whole =
-          !plan_.imitate && has_whole_device(trace_of(evidence_, measured), outcome.plan.partition,
-                                             outcome.program.placement);
+      Outcome outcome = study(lab::case_of(evidence_, measured));
+      measured.whole = !plan_.imitate &&
+                       lab::has_whole_device(lab::trace_of(evidence_, measured),
+                                             outcome.plan.partition, outcome.program.placement);
       if (measured.whole) {
         if (!subject.whole) {
           subject.whole = profiles_of(subject, Share::whole);
           evidence_.whole_traces.push_back(subject.whole->result().model);
         }
         prepare_parts(subject, measured);
-        outcome = study(case_of(evidence_, measured));
+        outcome = study(lab::case_of(evidence_, measured));
       }
       // From here on the same cut and order, whatever the whole profile says in the end.
       measured.partition = ranges(outcome.plan.partition);
@@ -328,10 +329,10 @@ class Validation {
   }
 
   // Profiles of its micro-batches, where these differ.
-  void prepare_parts(Subject& subject, const MeasuredCase& measured) {
+  void prepare_parts(Subject& subject, const lab::MeasuredCase& measured) {
     const Share share = share_of(measured);
     const std::int64_t most = most_tokens(subject.shape);
-    for (const TokenPart part : parts_of(measured)) {
+    for (const lab::TokenPart part : lab::parts_of(measured)) {
       if (subject.parts.contains({share, part})) continue;
       if (part.begin + part.tokens > most) {
         throw UsageError(fmt::format("--lengths: a sequence of {} has at most {} tokens, not {}",
@@ -343,9 +344,9 @@ class Validation {
     }
   }
 
-  static Model trace_of_part(const Subject& subject, Share share, TokenPart part) {
+  static Model trace_of_part(const Subject& subject, Share share, lab::TokenPart part) {
     Model trace = subject.parts.at({share, part})->result().model;
-    trace.name = part_name(subject.shape.name, part);
+    trace.name = lab::part_name(subject.shape.name, part);
     return trace;
   }
 
@@ -409,7 +410,7 @@ class Validation {
       }
     }
     for (Running& running : running_) {
-      MeasuredCase& measured = evidence_.cases[running.at];
+      lab::MeasuredCase& measured = evidence_.cases[running.at];
       if (!plan_.imitate) count_memory(running, measured);
       for (const Execution& run : running.runs) take(run, measured);
       if (keeps_timeline_.count(running.at) > 0) keep_timeline(running, measured);
@@ -417,17 +418,17 @@ class Validation {
   }
 
   // How messages and copies meet ops differs from run to run, and with it what is held.
-  void count_memory(Running& running, MeasuredCase& measured) {
+  void count_memory(Running& running, lab::MeasuredCase& measured) {
     start(running);
     for (int i = 0; i < plan_.counted_runs && (i == 0 || seconds() < plan_.seconds); ++i) {
-      say(name_of(measured) + ": its memory");
+      say(lab::name_of(measured) + ": its memory");
       const std::vector<HeldBytes> held = running.executor->run_counted(stop_);
       for (std::size_t d = 0; d < measured.devices.size(); ++d) {
-        MeasuredDevice& device = measured.devices[d];
+        lab::MeasuredDevice& device = measured.devices[d];
         device.peaks.push_back(Bytes{held[d].peak});
         device.stashes.push_back(Bytes{held[d].stash});
       }
-      if (i == 0 && !counted_as_predicted(evidence_, measured)) {
+      if (i == 0 && !lab::counted_as_predicted(evidence_, measured)) {
         const Execution run = running.executor->last_run();
         measured.counted = timeline_of(running.job.program, run.graph, run.times);
       }
@@ -435,7 +436,7 @@ class Validation {
     end(running);
   }
 
-  void take(const Execution& run, MeasuredCase& measured) {
+  void take(const Execution& run, lab::MeasuredCase& measured) {
     std::vector<Time> busy(measured.devices.size());
     std::vector<Time> transfer(measured.devices.size());
     for (std::uint32_t task = 0; task < run.graph.tasks(); ++task) {
@@ -451,7 +452,7 @@ class Validation {
     }
   }
 
-  void keep_timeline(const Running& running, MeasuredCase& measured) {
+  void keep_timeline(const Running& running, lab::MeasuredCase& measured) {
     const Time middle = median(measured.makespan);
     const auto distance = [&](const Execution& run) {
       return std::chrono::abs(makespan(run.times) - middle);
@@ -459,7 +460,7 @@ class Validation {
     const auto nearest = std::min_element(
         running.runs.begin(), running.runs.end(),
         [&](const Execution& a, const Execution& b) { return distance(a) < distance(b); });
-    const Outcome outcome = study(case_of(evidence_, measured));
+    const Outcome outcome = study(lab::case_of(evidence_, measured));
     measured.timeline = timeline_of(outcome.program, nearest->graph, nearest->times);
   }
 
@@ -471,7 +472,7 @@ class Validation {
   std::vector<Accelerator> profiled_;  // of imitated lanes: one core
   std::chrono::steady_clock::time_point begin_;
   ValidationProgress progress_;
-  Evidence evidence_;
+  lab::Evidence evidence_;
   std::vector<Subject> subjects_;
   std::unique_ptr<HandoverProfile> handover_;
   std::vector<Running> running_;
@@ -480,15 +481,15 @@ class Validation {
 
 }  // namespace
 
-Evidence run_validation(const ValidationPlan& plan,
-                        const std::function<void(const ValidationProgress&)>& tell,
-                        const std::atomic<bool>* stop, Peers* peers) {
+lab::Evidence run_validation(const ValidationPlan& plan,
+                             const std::function<void(const ValidationProgress&)>& tell,
+                             const std::atomic<bool>* stop, Peers* peers) {
   return Validation(plan, tell, stop, peers).run();
 }
 
-Evidence count_memory_again(const ValidationPlan& plan, Evidence evidence,
-                            const std::function<void(const ValidationProgress&)>& tell,
-                            const std::atomic<bool>* stop) {
+lab::Evidence count_memory_again(const ValidationPlan& plan, lab::Evidence evidence,
+                                 const std::function<void(const ValidationProgress&)>& tell,
+                                 const std::atomic<bool>* stop) {
   return Validation(plan, tell, stop, nullptr).count_again(std::move(evidence));
 }
 

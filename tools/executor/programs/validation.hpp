@@ -68,15 +68,15 @@ struct ValidationProgress {
 /// `peers`: of an imitated validation in several processes, which all call this with the same plan;
 /// rank 0 profiles, and its evidence is complete. Throws UsageError for what cannot be, and Stopped
 /// (tools/executor/run/execute.hpp) when told to stop.
-Evidence run_validation(const ValidationPlan& plan,
-                        const std::function<void(const ValidationProgress&)>& tell,
-                        const std::atomic<bool>* stop, Peers* peers = nullptr);
+lab::Evidence run_validation(const ValidationPlan& plan,
+                             const std::function<void(const ValidationProgress&)>& tell,
+                             const std::atomic<bool>* stop, Peers* peers = nullptr);
 
 /// The same evidence with its memory counted again, here. The plan has its models, and devices for
 /// its lanes. Throws as run_validation() does, and UsageError for a case whose model the plan
 /// lacks.
-Evidence count_memory_again(const ValidationPlan& plan, Evidence evidence,
-                            const std::function<void(const ValidationProgress&)>& tell,
-                            const std::atomic<bool>* stop);
+lab::Evidence count_memory_again(const ValidationPlan& plan, lab::Evidence evidence,
+                                 const std::function<void(const ValidationProgress&)>& tell,
+                                 const std::atomic<bool>* stop);
 
 }  // namespace stageline::executor

@@ -19,11 +19,11 @@ int side_of(const ModelShape& shape) {
       std::llround(std::sqrt(static_cast<double>(shape.input) / static_cast<double>(channels))));
 }
 
-void put(const DataSource& source, const Dataset& part, const std::vector<std::size_t>& indices,
-         Augmentation augmentation, std::uint64_t seed, const TensorModel& model,
-         MicroBatch& batch) {
+void put(const lab::DataSource& source, const lab::Dataset& part,
+         const std::vector<std::size_t>& indices, lab::Augmentation augmentation,
+         std::uint64_t seed, const TensorModel& model, MicroBatch& batch) {
   const int side = side_of(model.shape);
-  std::vector<float> images = gather_images(source, part, indices, side, augmentation, seed);
+  std::vector<float> images = lab::gather_images(source, part, indices, side, augmentation, seed);
   const std::vector<std::int64_t> size{static_cast<std::int64_t>(indices.size()), part.channels,
                                        side, side};
   batch.input = at::from_blob(images.data(), size, at::TensorOptions(at::kFloat))
@@ -39,15 +39,15 @@ void put(const DataSource& source, const Dataset& part, const std::vector<std::s
 
 void Batches::fill(std::uint32_t number, const TensorModel& model, MicroBatch& batch_made) const {
   const std::vector<std::size_t> indices =
-      batch_indices(source->train.size(), as_size(batch), seed, number);
+      lab::batch_indices(source->train.size(), as_size(batch), seed, number);
   // Images are augmented anew in each pass over them, whatever the size of a micro-batch.
   const std::uint64_t epoch = number / (source->train.size() / as_size(batch));
   put(*source, source->train, indices, augmentation, seed * 1000003 + epoch, model, batch_made);
 }
 
-void check_fits(const ModelShape& shape, const DataSource& source) {
+void check_fits(const ModelShape& shape, const lab::DataSource& source) {
   const LayerShape& first = shape.layers.front();
-  const Dataset& data = source.train;
+  const lab::Dataset& data = source.train;
   if (shape.sample != "image") {
     throw UsageError(fmt::format("{} reads {}s, but {} is a task of images", shape.name,
                                  shape.sample, source.name));
@@ -71,8 +71,8 @@ void check_fits(const ModelShape& shape, const DataSource& source) {
   }
 }
 
-void fill_test(const DataSource& source, std::size_t from, std::size_t to, const TensorModel& model,
-               MicroBatch& batch) {
+void fill_test(const lab::DataSource& source, std::size_t from, std::size_t to,
+               const TensorModel& model, MicroBatch& batch) {
   std::vector<std::size_t> indices(to - from);
   std::iota(indices.begin(), indices.end(), from);
   put(source, source.test, indices, {}, 0, model, batch);

@@ -12,10 +12,10 @@ namespace stageline::executor {
 
 /// The order of the images; `source` outlives it.
 struct Batches {
-  const DataSource* source = nullptr;
+  const lab::DataSource* source = nullptr;
   int batch = 1;           // images in a micro-batch
   std::uint64_t seed = 1;  // of their order and variation
-  Augmentation augmentation;
+  lab::Augmentation augmentation;
 
   /// Fills in the images and classes of the training set's micro-batch with this number, from 0.
   /// Deterministic in `number`: every caller gets the same ones. `model`: number format and device.
@@ -23,10 +23,10 @@ struct Batches {
 };
 
 /// Throws UsageError when the model does not take such images, or has other classes than these.
-void check_fits(const ModelShape& shape, const DataSource& source);
+void check_fits(const ModelShape& shape, const lab::DataSource& source);
 
 /// Images `from` to `to` of the test set, without augmentation.
-void fill_test(const DataSource& source, std::size_t from, std::size_t to, const TensorModel& model,
-               MicroBatch& batch);
+void fill_test(const lab::DataSource& source, std::size_t from, std::size_t to,
+               const TensorModel& model, MicroBatch& batch);
 
 }  // namespace stageline::executor

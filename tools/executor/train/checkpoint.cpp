@@ -107,7 +107,7 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
     meta["stages"].push_back(stage_json(stage, row));
   }
   meta["evaluations"] = json::array();
-  for (const Evaluation& one : checkpoint.evaluations) {
+  for (const lab::Evaluation& one : checkpoint.evaluations) {
     meta["evaluations"].push_back({one.step, row.tensors.size()});
     row.tensors.push_back(at::tensor({one.loss, one.accuracy}, at::kDouble));
   }

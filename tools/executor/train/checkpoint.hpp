@@ -16,7 +16,7 @@ struct Checkpoint {
   std::string settings;        // that must be equal to resume: a JSON object of words and numbers
   TrainingState state;         // whole
   std::vector<double> losses;  // by micro-batch, from the first
-  std::vector<Evaluation> evaluations;
+  std::vector<lab::Evaluation> evaluations;
   double wall_seconds = 0;
 };
 

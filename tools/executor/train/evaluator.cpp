@@ -26,11 +26,11 @@ std::vector<std::vector<std::size_t>> layers_by_stage(const Partition& partition
 }  // namespace
 
 Evaluator::Evaluator(const ModelShape& shape, const at::TensorOptions& options,
-                     const DataSource& data)
+                     const lab::DataSource& data)
     : model_(tensor_model(shape, Optimizer::sgd, options, 1)), data_(data) {}
 
-Evaluation Evaluator::evaluate(const TrainingState& state, const Partition& partition,
-                               const std::atomic<bool>* stop) {
+lab::Evaluation Evaluator::evaluate(const TrainingState& state, const Partition& partition,
+                                    const std::atomic<bool>* stop) {
   const c10::NoGradGuard plain;
   const auto layers = layers_by_stage(partition);
   for (std::size_t s = 0; s < layers.size(); ++s) {
@@ -44,7 +44,7 @@ Evaluation Evaluator::evaluate(const TrainingState& state, const Partition& part
     }
     set_statistics(model_, layers[s], stage.statistics[0]);
   }
-  Evaluation result;
+  lab::Evaluation result;
   result.step = state.step;
   double lost = 0;
   std::int64_t right = 0;

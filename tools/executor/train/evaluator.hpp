@@ -15,17 +15,17 @@ namespace stageline::executor {
 class Evaluator {
  public:
   /// A model of its own, with the partition's stages. `data` outlives it.
-  Evaluator(const ModelShape& shape, const at::TensorOptions& options, const DataSource& data);
+  Evaluator(const ModelShape& shape, const at::TensorOptions& options, const lab::DataSource& data);
 
   /// Mean loss and accuracy over the whole test set; batch norms go by the running statistics of
   /// the first replica. `stage_of`: of each layer. The evaluation's `end` is left at 0. Throws
   /// Stopped once `stop` is true.
-  Evaluation evaluate(const TrainingState& state, const Partition& partition,
-                      const std::atomic<bool>* stop = nullptr);
+  lab::Evaluation evaluate(const TrainingState& state, const Partition& partition,
+                           const std::atomic<bool>* stop = nullptr);
 
  private:
   TensorModel model_;
-  const DataSource& data_;
+  const lab::DataSource& data_;
 };
 
 /// 64 bits of all weights' bytes, in the order of the model (FNV-1a): equal for equal weights.

@@ -33,9 +33,9 @@ Program corrected(Program program, const std::vector<const Correction*>& some) {
   return program;
 }
 
-TrainingProgram program_for(const TrainingRequest& request, std::int64_t steps) {
+lab::TrainingProgram program_for(const TrainingRequest& request, std::int64_t steps) {
   try {
-    return training_program(request.asked, steps);
+    return lab::training_program(request.asked, steps);
   } catch (const Deadlock& error) {
     if (request.asked.weights != WeightRule::double_buffer) throw;
     const std::string_view why = error.what();
@@ -48,14 +48,14 @@ TrainingProgram program_for(const TrainingRequest& request, std::int64_t steps) 
 
 }  // namespace
 
-TrainingProgram corrected_program(const TrainingRequest& request, std::int64_t steps) {
-  TrainingProgram training = program_for(request, steps);
+lab::TrainingProgram corrected_program(const TrainingRequest& request, std::int64_t steps) {
+  lab::TrainingProgram training = program_for(request, steps);
   training.program = corrected(std::move(training.program), request.corrections);
   return training;
 }
 
 Phase pipelined_phase(const TrainingRequest& request) {
-  const TrainingProgram training = corrected_program(request, request.pipelined);
+  const lab::TrainingProgram training = corrected_program(request, request.pipelined);
   Phase phase;
   phase.partition = training.partition;
   phase.placement = training.program.placement;

@@ -32,7 +32,7 @@ Phase pipelined_phase(const TrainingRequest& request);
 Phase plain_phase(const TrainingRequest& request, const Phase* before, int microbatches);
 
 /// The program of so many steps, with the request's corrections. Throws as pipelined_phase does.
-TrainingProgram corrected_program(const TrainingRequest& request, std::int64_t steps);
+lab::TrainingProgram corrected_program(const TrainingRequest& request, std::int64_t steps);
 
 /// 64 bits of the whole plan (FNV-1a): where costs or links change it, the training learns
 /// something else.

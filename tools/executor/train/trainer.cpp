@@ -35,12 +35,12 @@ class Trainer {
     check_sizes();
     if (request.pipelined > 0) phases_.push_back(pipelined_phase(request));
     const Phase* const before = phases_.empty() ? nullptr : &phases_.back();
-    microbatches_ = microbatches_of_step(request.asked);
+    microbatches_ = lab::microbatches_of_step(request.asked);
     check_rounds();
     if (request.pipelined < request.recipe.steps) {
       phases_.push_back(plain_phase(request, before, microbatches_));
     }
-    ends_ = hybrid_step_ends(request.asked, request.recipe.steps, request.pipelined);
+    ends_ = lab::hybrid_step_ends(request.asked, request.recipe.steps, request.pipelined);
     evaluator_ = std::make_unique<Evaluator>(request.shape, options(), *request.data);
     fill_settings();
     if (!request.checkpoint.empty()) take_up();
@@ -103,7 +103,7 @@ class Trainer {
   // ---- what is the same in every run of this training
 
   void fill_settings() {
-    TrainingSettings& s = log_.settings;
+    lab::TrainingSettings& s = log_.settings;
     s.model = request_.model;
     s.trace = request_.trace;
     s.schedule = spelled(request_.asked.spec);
@@ -127,7 +127,7 @@ class Trainer {
     for (const LayerShape& layer : request_.shape.layers) weights.push_back(layer.weights);
     const Phase& phase = phases_.front();
     for (int stage = 0; stage < phase.partition.stages; ++stage) {
-      LoggedStage& one = log_.stages.emplace_back();
+      lab::LoggedStage& one = log_.stages.emplace_back();
       bool first = true;
       for (std::size_t layer = 0; layer < weights.size(); ++layer) {
         if (phase.partition.stage_of[layer] != stage) continue;
@@ -140,7 +140,7 @@ class Trainer {
     }
     // As text: a checkpoint goes on only where all of it is the same. (Not the mode: both give the
     // same weights.)
-    nlohmann::json all = nlohmann::json::parse(to_json(log_)).at("settings");
+    nlohmann::json all = nlohmann::json::parse(lab::to_json(log_)).at("settings");
     all["seed"] = request_.seed;
     all["cut"] = phases_.front().partition.stage_of;
     all["evaluate_every"] = request_.evaluate_every;
@@ -167,7 +167,7 @@ class Trainer {
     state_ = std::move(found.state);
     losses_ = std::move(found.losses);
     log_.evaluations = std::move(found.evaluations);
-    for (Evaluation& one : log_.evaluations) one.end = end_of_step(one.step);
+    for (lab::Evaluation& one : log_.evaluations) one.end = end_of_step(one.step);
     before_ = found.wall_seconds;
     resumed_at_ = state_.step;
   }
@@ -199,7 +199,7 @@ class Trainer {
     note(evaluator_->evaluate(start, phase.partition, stop_));
   }
 
-  void note(Evaluation evaluation) {
+  void note(lab::Evaluation evaluation) {
     evaluation.end = end_of_step(evaluation.step);
     log_.evaluations.push_back(evaluation);
     say();
@@ -240,8 +240,8 @@ class Trainer {
   void show(TrainingState state, const Phase& phase) {
     const bool evaluate =
         state.step == request_.recipe.steps || state.step % rounded(request_.evaluate_every) == 0;
-    const Evaluation looked =
-        evaluate ? evaluator_->evaluate(state, phase.partition, stop_) : Evaluation{};
+    const lab::Evaluation looked =
+        evaluate ? evaluator_->evaluate(state, phase.partition, stop_) : lab::Evaluation{};
     const std::lock_guard lock(mutex_);
     if (evaluate) note(looked);
     const bool whole = is_whole(state.step, phase);
@@ -294,7 +294,8 @@ class Trainer {
           request_.devices.front().where, stop_);
       return;
     }
-    const TrainingProgram rest = corrected_program(request_, request_.pipelined - plan->start.step);
+    const lab::TrainingProgram rest =
+        corrected_program(request_, request_.pipelined - plan->start.step);
     Job job{rest.program, stage_graph(rest.program), rest.partition, training};
     for (const StageVersionPlan& stage : phase.plan.stage) job.staleness.push_back(stage.delay);
     job.plan = plan;
@@ -324,7 +325,7 @@ class Trainer {
   TrainingState state_;
 
   std::recursive_mutex mutex_;  // what follows: workers tell
-  TrainingLog log_;
+  lab::TrainingLog log_;
   std::vector<double> losses_;               // by micro-batch
   std::map<std::uint32_t, double> waiting_;  // whose predecessors have not come
 };

@@ -43,8 +43,8 @@ struct TrainingRequest {
   std::int64_t pipelined = 0;  // of these
   std::vector<const Correction*> corrections;
   std::uint64_t seed = 1;  // of weights, and of the order of the data
-  const DataSource* data = nullptr;
-  Augmentation augmentation;
+  const lab::DataSource* data = nullptr;
+  lab::Augmentation augmentation;
   TrainingMode mode = TrainingMode::delayed;
   std::vector<Accelerator> devices;   // pipelined: of the program; the first trains all else
   std::int64_t evaluate_every = 100;  // steps; rounded up to whole rounds of replicas
@@ -59,15 +59,15 @@ struct TrainingRequest {
 struct TrainingProgress {
   std::int64_t step = 0;
   double loss = 0;
-  const Evaluation* evaluation = nullptr;  // the latest
-  std::int64_t resumed_at = 0;             // the step that the run began with
+  const lab::Evaluation* evaluation = nullptr;  // the latest
+  std::int64_t resumed_at = 0;                  // the step that the run began with
 };
 
 struct TrainingResult {
-  TrainingLog log;      // without command, date and software
-  TrainingState state;  // at the end
-  Partition partition;  // of its stages
-  std::string digest;   // of the final weights
+  lab::TrainingLog log;  // without command, date and software
+  TrainingState state;   // at the end
+  Partition partition;   // of its stages
+  std::string digest;    // of the final weights
 };
 
 /// Trains. Throws UsageError for what does not go together, and for a checkpoint of another

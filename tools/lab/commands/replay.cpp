@@ -18,7 +18,7 @@
 #include "tools/lab/evidence/kept.hpp"
 #include "tools/lab/evidence/report.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 struct ReplayFlags {
@@ -44,15 +44,15 @@ int replay(const ReplayFlags& flags) {
     throw UsageError("only one of --json and --summary can go to standard output (-)");
   }
   Evidence evidence = read_evidence(read_content(flags.evidence).named.text, flags.evidence);
-  const std::atomic<bool>& stop = catch_signals(SecondSignal::ends);
-  ProgressLine line(true);
-  const EvidenceJudgement judgement = judge(evidence, shown_by(line), &stop);
+  const std::atomic<bool>& stop = cli::catch_signals(cli::SecondSignal::ends);
+  cli::ProgressLine line(true);
+  const EvidenceJudgement judgement = judge(evidence, cli::shown_by(line), &stop);
   line.clear();
   const std::size_t all = evidence.cases.size();
   const std::size_t judged = judgement.cases.size();
   const bool partial = judged < all;
   if (partial && judged == 0) {
-    throw Interrupted{"no case was simulated, nothing was written", false};
+    throw cli::Interrupted{"no case was simulated, nothing was written", false};
   }
   if (partial) {
     evidence.cases.resize(judged);
@@ -70,16 +70,16 @@ int replay(const ReplayFlags& flags) {
   if (!flags.json.empty()) write_file(flags.json, replay_json(evidence, judgement));
   if (!flags.summary.empty() && !partial) write_file(flags.summary, kept_json(judgement));
   const bool printed = flags.json != "-" && flags.summary != "-";
-  if (printed) show("{}", replay_text(evidence, judgement));
-  if (printed && partial) print_wrapped(fmt::format("\nnote: {}\n", evidence.notes.back()));
+  if (printed) cli::show("{}", replay_text(evidence, judgement));
+  if (printed && partial) cli::print_wrapped(fmt::format("\nnote: {}\n", evidence.notes.back()));
   for (const std::string& sentence : worse) {
-    show(printed ? stdout : stderr, "worse than kept: {}\n", sentence);
+    cli::show(printed ? stdout : stderr, "worse than kept: {}\n", sentence);
   }
-  if (partial) return exit_code_after_signal();
+  if (partial) return cli::exit_code_after_signal();
   return worse.empty() ? 0 : 1;
 }
 
-void add_replay(Flags command) {
+void add_replay(cli::Flags command) {
   const auto flags = std::make_shared<ReplayFlags>();
   command
       .option(
@@ -109,7 +109,8 @@ void add_replay(Flags command) {
 
 }  // namespace
 
-extern const Command replay_lab_command;
-const Command replay_lab_command = {replay_at_lab.name, replay_at_lab.about, add_replay, ""};
+extern const cli::Command replay_lab_command;
+const cli::Command replay_lab_command = {cli::replay_at_lab.name, cli::replay_at_lab.about,
+                                         add_replay, ""};
 
-}  // namespace stageline
+}  // namespace stageline::lab

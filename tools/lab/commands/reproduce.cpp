@@ -14,7 +14,7 @@
 #include "tools/lab/papers/markdown.hpp"
 #include "tools/lab/papers/sections.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 struct ReproduceFlags {
@@ -30,7 +30,7 @@ void run_reproduce(const ReproduceFlags& flags) {
     for (const SectionEntry& entry : reproduction_sections()) wanted.push_back(&entry);
   }
   std::vector<Section> sections;
-  ProgressLine line(true);
+  cli::ProgressLine line(true);
   for (const SectionEntry* const entry : wanted) {
     sections.push_back(section_of(*entry));
     line(std::ssize(sections), std::ssize(wanted));
@@ -48,10 +48,10 @@ void run_reproduce(const ReproduceFlags& flags) {
   }
   if (!flags.json.empty()) write_file(flags.json, sections_json(sections));
   if (flags.json == "-") return;
-  show("{}", report_text(sections));
+  cli::show("{}", report_text(sections));
 }
 
-void add_reproduce(Flags command) {
+void add_reproduce(cli::Flags command) {
   const auto flags = std::make_shared<ReproduceFlags>();
   command.writes_also(
       command
@@ -78,8 +78,8 @@ void add_reproduce(Flags command) {
 
 }  // namespace
 
-extern const Command reproduce_lab_command;
-const Command reproduce_lab_command = {reproduce_at_lab.name, reproduce_at_lab.about, add_reproduce,
-                                       ""};
+extern const cli::Command reproduce_lab_command;
+const cli::Command reproduce_lab_command = {cli::reproduce_at_lab.name, cli::reproduce_at_lab.about,
+                                            add_reproduce, ""};
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -11,7 +11,7 @@
 #include "tools/inputs/recordings.hpp"
 #include "tools/lab/papers/staleness/report.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 struct StalenessFlags {
@@ -27,10 +27,10 @@ void staleness(const StalenessFlags& flags) {
   if (!flags.report.empty()) write_staleness_report(flags.report, evidence);
   if (!flags.json.empty()) write_file(flags.json, staleness_json(evidence));
   if (flags.json == "-") return;
-  show("{}", text);
+  cli::show("{}", text);
 }
 
-void add_staleness(Flags command) {
+void add_staleness(cli::Flags command) {
   const auto flags = std::make_shared<StalenessFlags>();
   command
       .option("EVIDENCE", flags->evidence,
@@ -53,8 +53,8 @@ void add_staleness(Flags command) {
 
 }  // namespace
 
-extern const Command staleness_lab_command;
-const Command staleness_lab_command = {staleness_at_lab.name, staleness_at_lab.about, add_staleness,
-                                       ""};
+extern const cli::Command staleness_lab_command;
+const cli::Command staleness_lab_command = {cli::staleness_at_lab.name, cli::staleness_at_lab.about,
+                                            add_staleness, ""};
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -17,14 +17,14 @@
 #include "tools/lab/training/accuracy_report.hpp"
 #include "tools/lab/training/retime.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 struct AccuracyFlags {
-  CommonFlags common;
+  cli::CommonFlags common;
   std::vector<std::string> logs;
   std::string target;
-  SvgFlags svg;
+  cli::SvgFlags svg;
   std::string switch_svg;
 };
 
@@ -55,15 +55,15 @@ std::vector<NamedLog> read_logs(const std::vector<std::string>& files) {
 
 // Whether a file is standard output, which then has nothing else.
 bool goes_to_stdout(const AccuracyFlags& flags) {
-  std::vector<OutputFile> files = picture_files(flags.svg);
+  std::vector<cli::OutputFile> files = cli::picture_files(flags.svg);
   files.insert(files.begin(), {"--json", flags.common.json});
   files.push_back({"--switch-svg", flags.switch_svg});
-  return to_stdout(files);
+  return cli::to_stdout(files);
 }
 
 void check_flags(const AccuracyFlags& flags) {
-  if (flags.switch_svg.empty()) check_pictures(flags.svg);
-  const CommonFlags& common = flags.common;
+  if (flags.switch_svg.empty()) cli::check_pictures(flags.svg);
+  const cli::CommonFlags& common = flags.common;
   const bool devices = common.given("cluster") || common.given("link") || common.given("memory") ||
                        common.given("reserve") || common.given("host_link") ||
                        common.given("host_memory") || common.given("pair_overlap") ||
@@ -78,7 +78,7 @@ void check_flags(const AccuracyFlags& flags) {
 // Simulates trainings again, once for all logs of the same training.
 class Retiming {
  public:
-  explicit Retiming(const CommonFlags& flags)
+  explicit Retiming(const cli::CommonFlags& flags)
       : trace_(flags.trace()), link_(flags.text("link")), request_(request_of(flags)) {}
 
   void apply(NamedLog& named) {
@@ -148,10 +148,10 @@ class Retiming {
 };
 
 // Without title and footnotes: the text around the chart has them.
-std::string plain_text(Chart chart, int rows) {
+std::string plain_text(report::Chart chart, int rows) {
   chart.title = chart.subtitle = "";
   chart.footnotes.clear();
-  return chart_text(chart, text_width_up_to(76), rows);
+  return report::chart_text(chart, cli::text_width_up_to(76), rows);
 }
 
 int run(const AccuracyFlags& flags) {
@@ -180,34 +180,35 @@ int run(const AccuracyFlags& flags) {
   if (!flags.common.json.empty()) {
     write_file(flags.common.json, accuracy_json(study, families, from));
   }
-  const Chart chart = accuracy_chart(study, from);
-  const SvgOptions options = svg_options(flags.svg);
-  if (any_picture(flags.svg)) write_pictures(flags.svg, chart_svg(chart, options));
+  const report::Chart chart = accuracy_chart(study, from);
+  const report::SvgOptions options = cli::svg_options(flags.svg);
+  if (cli::any_picture(flags.svg))
+    cli::write_pictures(flags.svg, report::chart_svg(chart, options));
   if (!flags.switch_svg.empty() && by_switch) {
-    write_file(flags.switch_svg, chart_svg(switch_chart(study, families), options));
+    write_file(flags.switch_svg, report::chart_svg(switch_chart(study, families), options));
   }
   const int exit_code = any ? 0 : 1;
   if (silent) return exit_code;
 
-  if (!flags.common.quiet) print_wrapped(accuracy_heading(study, from) + "\n");
-  show("{}\n{}", accuracy_table(study, text_width()), plain_text(chart, 16));
+  if (!flags.common.quiet) cli::print_wrapped(accuracy_heading(study, from) + "\n");
+  cli::show("{}\n{}", accuracy_table(study, cli::text_width()), plain_text(chart, 16));
   for (const SwitchFamily& family : families) {
-    show("\n{}: by switch from the pipeline to one device\n{}", family.name,
-         switch_table(study, family, text_width()));
-    for (const std::string& words : switch_words(study, family)) print_wrapped(words + "\n");
+    cli::show("\n{}: by switch from the pipeline to one device\n{}", family.name,
+              switch_table(study, family, cli::text_width()));
+    for (const std::string& words : switch_words(study, family)) cli::print_wrapped(words + "\n");
   }
-  if (by_switch) show("\n{}", plain_text(switch_chart(study, families), 12));
+  if (by_switch) cli::show("\n{}", plain_text(switch_chart(study, families), 12));
   if (!any) {
-    show("\nno curve reaches {:.2f} %{}\n", 100 * study.target,
-         flags.switch_svg.empty() ? "" : ", so there is nothing to draw by switch");
+    cli::show("\nno curve reaches {:.2f} %{}\n", 100 * study.target,
+              flags.switch_svg.empty() ? "" : ", so there is nothing to draw by switch");
   }
   if (flags.common.quiet) return exit_code;
-  show("\n");
-  for (const std::string& note : accuracy_notes(study)) print_wrapped("note: " + note + "\n");
+  cli::show("\n");
+  for (const std::string& note : accuracy_notes(study)) cli::print_wrapped("note: " + note + "\n");
   return exit_code;
 }
 
-void add_time_to_accuracy(Flags command) {
+void add_time_to_accuracy(cli::Flags command) {
   const auto flags = std::make_shared<AccuracyFlags>();
   command
       .option("LOG", flags->logs,
@@ -217,22 +218,22 @@ void add_time_to_accuracy(Flags command) {
       .option("--target", flags->target,
               "the accuracy to reach, 97% or 0.97; default: the highest that the mean of "
               "every curve reaches");
-  place_of(command, "trace")
+  cli::place_of(command, "trace")
       .option("--trace", flags->common.at("trace").text,
               "simulate the steps again with these costs of the layers, instead of taking "
               "the times of the logs: a trace as `stageline simulate` takes it");
-  add_setting(command, flags->common, "profile_batch");
-  add_cluster_flags(command, flags->common);
-  add_setting(command, flags->common, "messages");
-  add_svg_flag(command, flags->svg,
-               "draw accuracy against simulated time as SVG into a file, or - for stdout");
-  add_svg_style_flags(command, flags->svg);
+  cli::add_setting(command, flags->common, "profile_batch");
+  cli::add_cluster_flags(command, flags->common);
+  cli::add_setting(command, flags->common, "messages");
+  cli::add_svg_flag(command, flags->svg,
+                    "draw accuracy against simulated time as SVG into a file, or - for stdout");
+  cli::add_svg_style_flags(command, flags->svg);
   command.in(SettingGroup::output)
       .option("--switch-svg", flags->switch_svg,
               "draw the time to the target against the switch of hybrid training into a "
               "file, or - for stdout")
       .writes_file();
-  add_output_flags(command, flags->common);
+  cli::add_output_flags(command, flags->common);
   command.footer(
       "Schedule, cut, steps and number of devices are those of the logs, always.\n"
       "Example:\n  stageline time-to-accuracy plain.json stale.json hybrid.json --target 90% --svg "
@@ -245,8 +246,9 @@ void add_time_to_accuracy(Flags command) {
 
 }  // namespace
 
-extern const Command time_to_accuracy_lab_command;
-const Command time_to_accuracy_lab_command = {
-    time_to_accuracy_at_lab.name, time_to_accuracy_at_lab.about, add_time_to_accuracy, ""};
+extern const cli::Command time_to_accuracy_lab_command;
+const cli::Command time_to_accuracy_lab_command = {cli::time_to_accuracy_at_lab.name,
+                                                   cli::time_to_accuracy_at_lab.about,
+                                                   add_time_to_accuracy, ""};
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -10,7 +10,7 @@
 #include "tools/lab/datasets/dataset.hpp"
 #include "tools/lab/datasets/random.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 std::vector<std::size_t> batch_indices(std::size_t size, std::size_t batch, std::uint64_t seed,
                                        std::uint64_t number) {
@@ -95,4 +95,4 @@ std::vector<float> gather_images(const DataSource& source, const Dataset& part,
   return images;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -9,7 +9,7 @@
 #include "tools/lab/datasets/file_bytes.hpp"
 #include "tools/lab/datasets/kinds.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr int cifar10_classes = 10;
@@ -64,4 +64,4 @@ extern const DataKind cifar10_data{"cifar10", "cifar10:FOLDER",
                                    "CIFAR-10 (Krizhevsky 2009), 32x32 colour photographs",
                                    cifar10_options, open_cifar10};
 
-}  // namespace stageline
+}  // namespace stageline::lab

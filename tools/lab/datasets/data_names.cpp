@@ -11,7 +11,7 @@
 #include "sim/base/index.hpp"
 #include "tools/lab/datasets/kinds.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // In the order of --help.
@@ -139,4 +139,4 @@ std::vector<std::pair<std::string, std::string>> data_names() {
   return names;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

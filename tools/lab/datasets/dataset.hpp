@@ -9,7 +9,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 struct Dataset {
   int channels = 0;
@@ -69,4 +69,4 @@ std::vector<float> gather_images(const DataSource& source, const Dataset& part,
                                  const std::vector<std::size_t>& indices, int side,
                                  Augmentation augmentation = {}, std::uint64_t seed = 0);
 
-}  // namespace stageline
+}  // namespace stageline::lab

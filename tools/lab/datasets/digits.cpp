@@ -9,7 +9,7 @@
 #include "sim/base/index.hpp"
 #include "tools/lab/datasets/kinds.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr int digit_side = 28;
@@ -230,4 +230,4 @@ extern const DataKind digits_data{
       return drawn_parts({1, digit_side, digit_side, 10, {}, {}}, values, draw_digit);
     }};
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -2,7 +2,7 @@
 #include "sim/base/index.hpp"
 #include "tools/lab/datasets/kinds.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 Dataset drawn_part(Dataset set, std::uint64_t purpose, std::int64_t count,
@@ -28,4 +28,4 @@ DataParts drawn_parts(const Dataset& empty, const DataOptions& options, Draw dra
           drawn_part(empty, purpose::test_image, options.at("test"), options, draw)};
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

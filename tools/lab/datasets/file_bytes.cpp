@@ -10,7 +10,7 @@
 #include "tools/base/files.hpp"
 #include "traces/gzip.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 namespace fs = std::filesystem;
 
@@ -33,4 +33,4 @@ FileBytes first_of(const std::string& folder, const std::vector<std::string>& na
                                fmt::join(others, ", nor ")));
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

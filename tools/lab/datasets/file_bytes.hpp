@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace stageline {
+namespace stageline::lab {
 
 struct FileBytes {
   std::string file;  // the path that was read
@@ -15,4 +15,4 @@ struct FileBytes {
 /// TraceError where none is found, or where the file is empty.
 FileBytes first_of(const std::string& folder, const std::vector<std::string>& names);
 
-}  // namespace stageline
+}  // namespace stageline::lab

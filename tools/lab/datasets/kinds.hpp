@@ -13,7 +13,7 @@
 #include "tools/lab/datasets/dataset.hpp"
 #include "tools/lab/datasets/random.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 struct DataOption {
   std::string_view name;
@@ -59,4 +59,4 @@ inline std::uint8_t to_byte(double value) {
 /// Options train, test and seed, and those that `draw` reads.
 DataParts drawn_parts(const Dataset& empty, const DataOptions& options, Draw draw);
 
-}  // namespace stageline
+}  // namespace stageline::lab

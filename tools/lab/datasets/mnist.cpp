@@ -11,7 +11,7 @@
 #include "tools/lab/datasets/file_bytes.hpp"
 #include "tools/lab/datasets/kinds.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr int mnist_classes = 10;
@@ -136,4 +136,4 @@ extern const DataKind mnist_data{
     "MNIST's handwritten digits (LeCun et al. 1998), or what has the form of its four files",
     mnist_options, open_mnist};
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-namespace stageline {
+namespace stageline::lab {
 
 constexpr std::uint64_t mixed_bits(std::uint64_t z) {
   z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
@@ -66,4 +66,4 @@ class RandomStream {
   std::uint64_t state_ = 0;
 };
 
-}  // namespace stageline
+}  // namespace stageline::lab

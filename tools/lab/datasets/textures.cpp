@@ -9,7 +9,7 @@
 #include "sim/base/index.hpp"
 #include "tools/lab/datasets/kinds.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr int texture_side = 32;
@@ -227,4 +227,4 @@ extern const DataKind textures_data{
       return drawn_parts({3, texture_side, texture_side, 10, {}, {}}, values, draw_texture);
     }};
 
-}  // namespace stageline
+}  // namespace stageline::lab

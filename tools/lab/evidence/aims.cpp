@@ -7,7 +7,7 @@
 
 #include "tools/base/table.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 std::string at_most(double fraction) { return fmt::format("≤ {:.0f} %", 100 * fraction); }
@@ -156,4 +156,4 @@ std::string worst_pair_text(const Evidence& evidence, const EvidenceJudgement& j
                      one(ranking.worst->faster), one(ranking.worst->slower));
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

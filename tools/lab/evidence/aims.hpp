@@ -7,7 +7,7 @@
 
 #include "tools/lab/evidence/judge.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 // Errors as shares of the measured run or of the measured peak.
 // Beyond the machine's own noise where that is measured.
@@ -35,4 +35,4 @@ std::string worst_pair_text(const Evidence& evidence, const EvidenceJudgement& j
 /// "+1.2 %", "-0.4 %", "0.0 %": with a sign unless it rounds to zero.
 std::string signed_percent(double fraction);
 
-}  // namespace stageline
+}  // namespace stageline::lab

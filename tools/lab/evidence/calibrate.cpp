@@ -11,7 +11,7 @@
 #include "sim/base/index.hpp"
 #include "tools/lab/evidence/judge.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 struct Observation {
@@ -94,4 +94,4 @@ Cluster calibrated(Cluster cluster, const DeviceFit& found) {
   return cluster;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -3,7 +3,7 @@
 
 #include "tools/lab/evidence/evidence.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// The fitted parameters, and the data they rest on.
 struct DeviceFit {
@@ -23,4 +23,4 @@ DeviceFit calibrate(const Evidence& evidence);
 /// The evidence's cluster with the fitted parameters.
 Cluster calibrated(Cluster cluster, const DeviceFit& found);
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -11,7 +11,7 @@
 #include "tools/lab/evidence/report.hpp"
 #include "tools/report/charts/page.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr double size = 12;       // px, of text
@@ -59,7 +59,7 @@ std::vector<std::string> models_of(const Evidence& evidence) {
 }
 
 // Symmetric, as far as the worst error and the worst aim, to a whole tick.
-ValueScale scale_of(const std::vector<Strip>& strips) {
+report::ValueScale scale_of(const std::vector<Strip>& strips) {
   double most = 1.1 * aim_worst_error;
   for (const Strip& strip : strips) {
     most = std::max({most, std::abs(strip.all.worst_error.value), strip.all.mean_noise});
@@ -70,7 +70,8 @@ ValueScale scale_of(const std::vector<Strip>& strips) {
 
 class Page {
  public:
-  Page(const Evidence& evidence, const EvidenceJudgement& judgement, const SvgOptions& options)
+  Page(const Evidence& evidence, const EvidenceJudgement& judgement,
+       const report::SvgOptions& options)
       : evidence_(evidence),
         judgement_(judgement),
         options_(options),
@@ -78,18 +79,19 @@ class Page {
         models_(models_of(evidence)),
         scale_(scale_of(strips_)) {
     double names = 0;
-    for (const Strip& strip : strips_) names = std::max(names, text_width(strip.name, size));
-    left_ = page_margin + std::min(names, 0.28 * options.width) + 12;
-    right_ = options.width - page_margin - 210;
+    for (const Strip& strip : strips_)
+      names = std::max(names, report::text_width(strip.name, size));
+    left_ = report::page_margin + std::min(names, 0.28 * options.width) + 12;
+    right_ = options.width - report::page_margin - 210;
   }
 
   std::string document() {
-    const Fragment head = page_head(
+    const report::Fragment head = report::page_head(
         "Error of the predicted time",
         fmt::format("{} cases on {}. Predicted less measured, as a share of the measured time.",
                     evidence_.cases.size(), evidence_.device),
         options_);
-    const Fragment key = key_of(head.bottom + 8);
+    const report::Fragment key = key_of(head.bottom + 8);
     double y = key.bottom + 30;
     const double top = y;
     for (Strip& strip : strips_) {
@@ -102,89 +104,93 @@ class Page {
     for (const Strip& strip : strips_) body += ground(strip);
     body += axis(top, bottom);
     for (const Strip& strip : strips_) body += points(strip);
-    return chart_document("Error of the predicted time",
-                          fmt::format("Strip chart of the error of {} cases in {} schedules.",
-                                      evidence_.cases.size(), strips_.size()),
-                          body, bottom + 34, footnotes(), options_);
+    return report::chart_document(
+        "Error of the predicted time",
+        fmt::format("Strip chart of the error of {} cases in {} schedules.", evidence_.cases.size(),
+                    strips_.size()),
+        body, bottom + 34, footnotes(), options_);
   }
 
  private:
   double px(double percent) const { return left_ + scale_.share(percent) * (right_ - left_); }
 
-  Fragment key_of(double top) const {
-    Fragment key;
-    double x = page_margin;
+  report::Fragment key_of(double top) const {
+    report::Fragment key;
+    double x = report::page_margin;
     double y = top;
     const auto entry = [&](const std::string& mark, const std::string& words) {
-      const double width = 18 + text_width(words, size) + 16;
-      if (x > page_margin && x + width > options_.width - page_margin) {
-        x = page_margin;
+      const double width = 18 + report::text_width(words, size) + 16;
+      if (x > report::page_margin && x + width > options_.width - report::page_margin) {
+        x = report::page_margin;
         y += 18;
       }
-      key.text += fmt::format("<g transform=\"translate({} {})\">{}</g>\n", svg_number(x),
-                              svg_number(y), mark);
-      key.text += text_at(x + 16, y + 11, "t", size, words);
+      key.text += fmt::format("<g transform=\"translate({} {})\">{}</g>\n", report::svg_number(x),
+                              report::svg_number(y), mark);
+      key.text += report::text_at(x + 16, y + 11, "t", size, words);
       x += width;
     };
     for (std::size_t i = 0; i < models_.size(); ++i) {
-      entry(marker(i, 6, 7, false, 1, ""), models_[i]);
+      entry(report::marker(i, 6, 7, false, 1, ""), models_[i]);
     }
     entry("<rect class=\"h2\" x=\"0\" y=\"1\" width=\"12\" height=\"12\"/>", "measurement noise");
     if (!judgement_.calibrated.cases.empty()) {
-      entry(marker(7, 6, 7, true, 1, ""), "hollow: calibrated on");
+      entry(report::marker(7, 6, 7, true, 1, ""), "hollow: calibrated on");
     }
     key.bottom = y + 18;
     return key;
   }
 
   std::string sides(double y) const {
-    return text_at(px(0) - 10, y, "d r", 11, "← predicted too short") +
-           text_at(px(0) + 10, y, "d", 11, "predicted too long →");
+    return report::text_at(px(0) - 10, y, "d r", 11, "← predicted too short") +
+           report::text_at(px(0) + 10, y, "d", 11, "predicted too long →");
   }
 
   std::string columns(double y) const {
-    return text_at(right_ + 60, y, "d r", 11, "held out") +
-           text_at(right_ + 130, y, "d r", 11, "mean") +
-           text_at(right_ + 205, y, "d r", 11, "worst");
+    return report::text_at(right_ + 60, y, "d r", 11, "held out") +
+           report::text_at(right_ + 130, y, "d r", 11, "mean") +
+           report::text_at(right_ + 205, y, "d r", 11, "worst");
   }
 
   std::string ground(const Strip& strip) const {
-    std::string out = fmt::format(
-        "<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", svg_number(left_),
-        svg_number(strip.top), svg_number(right_ - left_), svg_number(strip.height));
+    std::string out =
+        fmt::format("<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
+                    report::svg_number(left_), report::svg_number(strip.top),
+                    report::svg_number(right_ - left_), report::svg_number(strip.height));
     const Summary& summary = strip.all;
     if (summary.noise_cases > 0 && summary.mean_noise > 0) {
       const double from = px(-100 * summary.mean_noise);
       out += fmt::format("<rect class=\"h2\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
-                         svg_number(from), svg_number(strip.top),
-                         svg_number(px(100 * summary.mean_noise) - from), svg_number(strip.height));
+                         report::svg_number(from), report::svg_number(strip.top),
+                         report::svg_number(px(100 * summary.mean_noise) - from),
+                         report::svg_number(strip.height));
     }
     const double base = strip.top + strip.height / 2 + 4;
-    const auto characters = static_cast<std::size_t>((left_ - page_margin - 12) / (0.62 * size));
-    out += text_at(page_margin, base, "t", size,
-                   text_width(strip.name, size) > left_ - page_margin - 12
-                       ? shortened(strip.name, characters)
-                       : strip.name);
+    const auto characters =
+        static_cast<std::size_t>((left_ - report::page_margin - 12) / (0.62 * size));
+    out += report::text_at(report::page_margin, base, "t", size,
+                           report::text_width(strip.name, size) > left_ - report::page_margin - 12
+                               ? report::shortened(strip.name, characters)
+                               : strip.name);
     const Summary& held = strip.held_out;
     if (held.cases.empty()) return out;
-    out += text_at(right_ + 60, base, "d r", size, fmt::format("{}", held.cases.size()));
+    out += report::text_at(right_ + 60, base, "d r", size, fmt::format("{}", held.cases.size()));
     const bool far = std::abs(held.worst_error.value) > aim_worst_error;
-    out += text_at(right_ + 130, base, held.mean_error > aim_mean_error ? "bad r" : "t r", size,
-                   percent(held.mean_error));
-    return out + text_at(right_ + 205, base, far ? "bad r" : "t r", size,
-                         signed_percent(held.worst_error.value));
+    out += report::text_at(right_ + 130, base, held.mean_error > aim_mean_error ? "bad r" : "t r",
+                           size, percent(held.mean_error));
+    return out + report::text_at(right_ + 205, base, far ? "bad r" : "t r", size,
+                                 signed_percent(held.worst_error.value));
   }
 
   std::string axis(double top, double bottom) const {
     std::string out;
-    for (const Tick& tick :
-         ticks(scale_, std::max(2, static_cast<int>((right_ - left_) / 50)), false)) {
+    for (const report::Tick& tick :
+         report::ticks(scale_, std::max(2, static_cast<int>((right_ - left_) / 50)), false)) {
       const double x = px(tick.at);
-      out += line_at(x, top, x, bottom, tick.at == 0 ? "total" : "grid");
-      out += text_at(x, bottom + 16, "d n", 11, tick.label + " %");
+      out += report::line_at(x, top, x, bottom, tick.at == 0 ? "total" : "grid");
+      out += report::text_at(x, bottom + 16, "d n", 11, tick.label + " %");
     }
     for (const double aim : {-100 * aim_worst_error, 100 * aim_worst_error}) {
-      out += line_at(px(aim), top, px(aim), bottom, "limit");
+      out += report::line_at(px(aim), top, px(aim), bottom, "limit");
     }
     return out;
   }
@@ -198,7 +204,7 @@ class Page {
       const CaseJudgement& judged = judgement_.cases[at];
       const auto model =
           as_size(std::find(models_.begin(), models_.end(), measured.model) - models_.begin());
-      out += marker(
+      out += report::marker(
           model, px(100 * judged.error), y, !measured.held_out, 0.9,
           fmt::format("{}: {} for {}, {}", name_of(measured), print(judged.prediction.makespan),
                       print(judged.measured), signed_percent(judged.error)));
@@ -217,21 +223,21 @@ class Page {
 
   const Evidence& evidence_;
   const EvidenceJudgement& judgement_;
-  const SvgOptions& options_;
+  const report::SvgOptions& options_;
   std::vector<Strip> strips_;
   std::vector<std::string> models_;
-  ValueScale scale_;  // in percent
-  double left_ = 0;   // px, of the strips
+  report::ValueScale scale_;  // in percent
+  double left_ = 0;           // px, of the strips
   double right_ = 0;
 };
 
 }  // namespace
 
 std::string errors_svg(const Evidence& evidence, const EvidenceJudgement& judgement,
-                       const SvgOptions& options) {
+                       const report::SvgOptions& options) {
   check(options);
   if (evidence.cases.empty()) throw UsageError("there is no case whose error could be drawn");
   return Page(evidence, judgement, options).document();
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -13,7 +13,7 @@
 #include "sim/model.hpp"
 #include "sim/timeline.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// One accelerator in all runs of a case. Times are one per run, in the order of the runs.
 struct MeasuredDevice {
@@ -96,4 +96,4 @@ const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured, To
 std::string write_evidence(const Evidence& evidence);
 Evidence read_evidence(const std::string& text, const std::string& file);
 
-}  // namespace stageline
+}  // namespace stageline::lab

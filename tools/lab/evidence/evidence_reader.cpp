@@ -11,7 +11,7 @@
 #include "traces/json/parts.hpp"
 #include "traces/json/timeline.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr std::string_view evidence_format = "stageline-evidence 1";
@@ -209,4 +209,4 @@ Evidence read_evidence(const std::string& text, const std::string& file) {
   return evidence;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -8,7 +8,7 @@
 #include "traces/json/timeline.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // Embeds a document in ours: every line but the first is indented.
@@ -140,4 +140,4 @@ std::string write_evidence(const Evidence& evidence) {
   return text + "\n}\n";
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -17,7 +17,7 @@
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // The first devices of the evidence's cluster, with a port of `link` and a host link each.
@@ -359,4 +359,4 @@ EvidenceJudgement judge(const Evidence& evidence, const Progress& progress,
   return judgement;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

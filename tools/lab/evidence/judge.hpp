@@ -13,7 +13,7 @@
 #include "tools/lab/evidence/peak_range.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// The aim of a device's peak memory: the most that it may be off, as a share of the measured one.
 inline constexpr double aim_peak_error = 0.03;
@@ -173,4 +173,4 @@ EvidenceJudgement judge(const Evidence& evidence, const Progress& progress = {},
 Summary summary_of(const Evidence& evidence, const std::vector<CaseJudgement>& cases,
                    std::vector<std::size_t> of);
 
-}  // namespace stageline
+}  // namespace stageline::lab

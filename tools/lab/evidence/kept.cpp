@@ -12,7 +12,7 @@
 #include "sim/base/numbers.hpp"
 #include "traces/json/tree.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 const JsonValue* find(const JsonValue& object, std::string_view key) {
@@ -94,4 +94,4 @@ std::vector<std::string> worse_than_kept(const std::string& kept, const std::str
   return worse;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

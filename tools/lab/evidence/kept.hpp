@@ -8,7 +8,7 @@
 
 #include "tools/lab/evidence/judge.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 inline constexpr std::string_view kept_format = "stageline-replay 1";
 
@@ -25,4 +25,4 @@ std::string kept_json(const EvidenceJudgement& judgement);
 std::vector<std::string> worse_than_kept(const std::string& kept, const std::string& file,
                                          const EvidenceJudgement& judgement);
 
-}  // namespace stageline
+}  // namespace stageline::lab

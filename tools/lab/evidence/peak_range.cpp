@@ -6,7 +6,7 @@
 #include "sim/analysis/memory.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 PeakRange range_of(const DeviceMemory& device, const Spans& compute) {
@@ -37,4 +37,4 @@ std::vector<PeakRange> peak_ranges(const Program& program, Costs costs, const Ti
   return ranges;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

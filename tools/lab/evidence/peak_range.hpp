@@ -9,7 +9,7 @@
 #include "sim/program.hpp"
 #include "sim/timeline.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// They follow from the most that each op holds: at its own moment of the most there are at least
 /// the fewest messages of its time, and at no moment of the run more than beside that.
@@ -21,4 +21,4 @@ struct PeakRange {
 /// By device, of the program run at these times. Throws as memory_of().
 std::vector<PeakRange> peak_ranges(const Program& program, Costs costs, const Timeline& timeline);
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -9,7 +9,7 @@
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/timeline/overlaid.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // The unit in which the longest of these times is 1 to 1000.
@@ -28,8 +28,8 @@ TimeUnit unit_of(Time longest) {
 }  // namespace
 
 std::string diagonal_svg(const Evidence& evidence, const EvidenceJudgement& judgement,
-                         const SvgOptions& options) {
-  Chart chart;
+                         const report::SvgOptions& options) {
+  report::Chart chart;
   chart.title = "Predicted against measured time";
   chart.subtitle = "Each point a case; on the line both are equal.";
   Time longest{};
@@ -45,9 +45,9 @@ std::string diagonal_svg(const Evidence& evidence, const EvidenceJudgement& judg
   for (std::size_t i = 0; i < judgement.cases.size(); ++i) {
     const MeasuredCase& measured = evidence.cases[i];
     auto series = std::find_if(chart.series.begin(), chart.series.end(),
-                               [&](const Series& s) { return s.name == measured.model; });
+                               [&](const report::Series& s) { return s.name == measured.model; });
     if (series == chart.series.end()) {
-      chart.series.push_back({measured.model, SeriesStyle::points, {}});
+      chart.series.push_back({measured.model, report::SeriesStyle::points, {}});
       series = std::prev(chart.series.end());
     }
     const double x = unit.of(judgement.cases[i].measured);
@@ -58,25 +58,25 @@ std::string diagonal_svg(const Evidence& evidence, const EvidenceJudgement& judg
     seen = seen || !measured.held_out;
   }
   chart.series.push_back({"predicted = measured",
-                          SeriesStyle::dashed,
+                          report::SeriesStyle::dashed,
                           {{0.9 * least, 0.9 * least}, {1.1 * most, 1.1 * most}}});
   if (seen) chart.footnotes.emplace_back("Hollow: a case that the calibration has seen.");
-  return chart_svg(chart, options);
+  return report::chart_svg(chart, options);
 }
 
 std::string timelines_svg(const MeasuredCase& measured, const CaseJudgement& judged,
-                          const SvgOptions& options) {
+                          const report::SvgOptions& options) {
   if (!measured.timeline) {
     throw UsageError(fmt::format("{}: no measured timeline was kept", name_of(measured)));
   }
   const Timeline& predicted = judged.prediction.timeline;
-  Drawing drawing =
-      overlaid(*measured.timeline, "measured", predicted, "predicted", predicted.devices);
+  report::Drawing drawing =
+      report::overlaid(*measured.timeline, "measured", predicted, "predicted", predicted.devices);
   drawing.title = "Measured above predicted: " + name_of(measured);
   drawing.subtitle = fmt::format("{} measured (this run {}), {} predicted: {}",
                                  print(judged.measured), print(makespan(*measured.timeline)),
                                  print(judged.prediction.makespan), signed_percent(judged.error));
-  return svg(drawing, options);
+  return report::svg(drawing, options);
 }
 
 std::vector<Picture> replay_pictures(const Evidence& evidence, const EvidenceJudgement& judgement) {
@@ -98,4 +98,4 @@ std::vector<Picture> replay_pictures(const Evidence& evidence, const EvidenceJud
   return pictures;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -10,7 +10,7 @@
 #include "tools/base/text.hpp"
 #include "tools/lab/evidence/aims.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr const char* meanings = R"(## How it is counted
@@ -176,4 +176,4 @@ std::string replay_markdown(const Evidence& evidence, const EvidenceJudgement& j
   return text + "\n" + meanings;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -7,7 +7,7 @@
 #include "tools/lab/evidence/judge.hpp"
 #include "tools/report/timeline/svg.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// The summary for the terminal: figure, value, aim, and whether the aim is met.
 std::string replay_text(const Evidence& evidence, const EvidenceJudgement& judgement);
@@ -37,14 +37,14 @@ std::string replay_markdown(const Evidence& evidence, const EvidenceJudgement& j
 ///   1f1b   |        [o|o]             |    2 cases  mean 0.4 %  worst +0.5 %
 ///         -8 %       0       +8 %
 std::string errors_svg(const Evidence& evidence, const EvidenceJudgement& judgement,
-                       const SvgOptions& options = {});
+                       const report::SvgOptions& options = {});
 
 /// Predicted over measured time on logarithmic axes, one series per model.
 std::string diagonal_svg(const Evidence& evidence, const EvidenceJudgement& judgement,
-                         const SvgOptions& options = {});
+                         const report::SvgOptions& options = {});
 
 /// The measured timeline of a case above the predicted one, device by device, over the same time.
 std::string timelines_svg(const MeasuredCase& measured, const CaseJudgement& judged,
-                          const SvgOptions& options = {});
+                          const report::SvgOptions& options = {});
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -5,7 +5,7 @@
 #include "tools/lab/evidence/kept.hpp"
 #include "tools/lab/evidence/report.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // The worst of `count` cases; null without any.
@@ -142,4 +142,4 @@ std::string kept_json(const EvidenceJudgement& judgement) {
   return json.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

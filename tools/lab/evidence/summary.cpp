@@ -6,7 +6,7 @@
 #include "sim/analysis/statistics.hpp"
 #include "tools/lab/evidence/judge.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // The key of cases that may be ranked against one another.
@@ -152,4 +152,4 @@ Summary summary_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
   return summary;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

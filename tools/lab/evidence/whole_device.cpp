@@ -8,7 +8,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 bool has_whole_device(const Model& model, const Partition& partition, const Placement& placement) {
   std::vector<Time> of_stage(placement.stage.size());
@@ -31,4 +31,4 @@ bool has_whole_device(const Model& model, const Partition& partition, const Plac
                      [&](const auto& device) { return device.second > all / 4 * 3; });
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -8,7 +8,7 @@
 
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // Tolerance for the rounding of a deviation that equals the allowed one.
@@ -101,4 +101,4 @@ Finding not_comparable(Finding finding, std::string why) {
   return finding;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stageline {
+namespace stageline::lab {
 
 /// The inputs of our number: for the first two the paper's own, else costs of ours, with which a
 /// schedule is cut or run.
@@ -97,4 +97,4 @@ struct Section {
   std::string headline;              // one sentence for the head table
 };
 
-}  // namespace stageline
+}  // namespace stageline::lab

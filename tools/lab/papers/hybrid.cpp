@@ -7,7 +7,7 @@
 #include "tools/report/charts/chart.hpp"
 #include "tools/study/hybrid.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // 200 epochs of 390 batches of 128 of the 50,000 images; the speed-up hardly depends on it.
@@ -20,15 +20,15 @@ Hybrid mixed(const ZhangSpeedup& row, PipelinedShare share) {
 
 // Speed-up against the fraction, from the published seconds, with the published hybrid runs at the
 // fraction that their seconds imply.
-Chart curves() {
-  Chart chart;
+report::Chart curves() {
+  report::Chart chart;
   chart.title = "Hybrid training: speed-up against the part that is pipelined";
   chart.subtitle = "lines: from the published seconds of the two ends; hollow: the published runs";
   chart.x = {"pipelined fraction of the training", "", false, false, 0.0, 1.0};
   chart.y = {"speed-up over non-pipelined", "×", false, false, 1.0, {}};
-  Series runs{"published hybrid runs", SeriesStyle::points, {}};
+  report::Series runs{"published hybrid runs", report::SeriesStyle::points, {}};
   for (const ZhangSpeedup& row : zhang_table5) {
-    Series line{std::string(row.title), SeriesStyle::line, {}};
+    report::Series line{std::string(row.title), report::SeriesStyle::line, {}};
     for (int tenth = 0; tenth <= 10; ++tenth) {
       line.points.push_back({tenth / 10.0, mixed(row, {tenth, 10}).over_nonpipelined});
     }
@@ -73,9 +73,9 @@ Section hybrid_training() {
       {"hybrid.svg",
        "Each curve follows from two published times; the published hybrid runs lie on them a "
        "little left of one half.",
-       chart_svg(curves())});
+       report::chart_svg(curves())});
   section.headline = "All eight from the paper's own times, at one half.";
   return section;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

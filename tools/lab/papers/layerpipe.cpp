@@ -14,7 +14,7 @@
 #include "tools/report/charts/chart.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr int most_processors = 16;
@@ -86,14 +86,14 @@ double simulated(const Model& model, int processors) {
   return step("pipedream", std::min(processors, layers)) / step("layerpipe", processors);
 }
 
-Chart gains_chart(const std::vector<Priced>& models, const std::string& subtitle) {
-  Chart chart;
+report::Chart gains_chart(const std::vector<Priced>& models, const std::string& subtitle) {
+  report::Chart chart;
   chart.title = "LayerPipe (rebuilt) over PipeDream: ratio of periods";
   chart.subtitle = subtitle;
   chart.x = {"processors", "", false, true, {}, {}};
   chart.y = {"times as fast", "×", false, false, 1.0, {}};
   for (const Priced& priced : models) {
-    Series series{priced.title, SeriesStyle::line, {}};
+    report::Series series{priced.title, report::SeriesStyle::line, {}};
     for (int p = 2; p <= most_processors; ++p) {
       series.points.push_back({static_cast<double>(p), both(priced.model, p)});
     }
@@ -170,11 +170,12 @@ Section layerpipe_gains() {
                    "where layers are many and alike it gains little (ResNet-50: {:.2f}×).",
                    by_macs.front().title, both(by_macs.front().model, 9),
                    both(by_macs.back().model, 9)),
-       chart_svg(gains_chart(by_macs, "costs: multiply-accumulates"))});
+       report::chart_svg(gains_chart(by_macs, "costs: multiply-accumulates"))});
   section.figures.push_back(
       {"layerpipe_roofline.svg",
        "Costs that include bytes change the steps of the curves, not their order.",
-       chart_svg(gains_chart(priced(Basis::roofline_costs), "costs: roofline of a V100, fp32"))});
+       report::chart_svg(
+           gains_chart(priced(Basis::roofline_costs), "costs: roofline of a V100, fp32"))});
   section.remarks.push_back("Speed-up over PipeDream, by the cut / simulated:\n\n" + values);
   section.remarks.push_back(
       "The claim for 7 to 9 processors is met by AlexNet and VGG-11 with every kind of costs. The "
@@ -187,4 +188,4 @@ Section layerpipe_gains() {
   return section;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // Appends an item; one without duration is left out.
@@ -39,4 +39,4 @@ double layerpipe_gain(const Model& model, int processors, Division division) {
          to_seconds(layerpipe_period(model, processors, division));
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -4,7 +4,7 @@
 #include "schedulers/partition/chain_cut.hpp"
 #include "sim/model.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// Whole layers on `processors` (at least 1), communication free: PipeDream without replicas.
 Time pipedream_period(const Model& model, int processors);
@@ -15,4 +15,4 @@ Time layerpipe_period(const Model& model, int processors, Division division);
 /// Speed-up: PipeDream's period over LayerPipe's.
 double layerpipe_gain(const Model& model, int processors, Division division);
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -3,7 +3,7 @@
 
 #include "cost_models/roofline.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 Time macs(const LayerShape& layer, Work Primitive::*pass) {
@@ -39,4 +39,4 @@ Model mac_model(const std::string& name) {
   return model;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

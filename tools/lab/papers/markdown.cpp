@@ -5,7 +5,7 @@
 
 #include "tools/base/table.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr const char* preface = R"(# The papers' numbers, and ours
@@ -140,4 +140,4 @@ std::string report_text(const std::vector<Section>& sections) {
                rows);
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

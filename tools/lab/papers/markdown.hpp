@@ -6,7 +6,7 @@
 
 #include "tools/lab/papers/finding.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// Counts by verdict of a section's findings, in two parts that are never mixed: arithmetic on the
 /// paper's inputs, and results cut or run from costs.
@@ -24,4 +24,4 @@ std::string report_markdown(const std::vector<Section>& sections);
 /// The head table as text for a terminal; for a single section its findings too.
 std::string report_text(const std::vector<Section>& sections);
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -10,7 +10,7 @@
 #include "tools/lab/papers/sections.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr double megabyte = 1 << 20;  // as in the paper's tool
@@ -147,4 +147,4 @@ Section stale_memory() {
   return section;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -6,7 +6,7 @@
 #include "sim/base/errors.hpp"
 #include "tools/inputs/inputs.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 Model trace_named(const std::string& text) {
   TraceRequest request;
@@ -31,4 +31,4 @@ std::size_t layers_before(const ModelShape& shape, int convolutions) {
                                seen, convolutions));
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

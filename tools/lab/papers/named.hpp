@@ -8,7 +8,7 @@
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// A trace by its name on the command line: "resnet56-cpu", "model:resnet56@gtx1060,batch=128".
 /// Throws as open_trace() does.
@@ -21,4 +21,4 @@ Cluster cluster_named(const std::string& name, int devices);
 /// the stale-weights paper counts. Throws UsageError when there are fewer.
 std::size_t layers_before(const ModelShape& shape, int convolutions);
 
-}  // namespace stageline
+}  // namespace stageline::lab

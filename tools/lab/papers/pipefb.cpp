@@ -12,7 +12,7 @@
 #include "tools/lab/papers/sections.hpp"
 #include "tools/report/charts/chart.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // Equal stages with F = 1, B = 2 and a stash that a copy takes D = d to move, on `base` nodes.
@@ -45,15 +45,15 @@ std::vector<double> copies() {
 }
 
 // The axes and the band, without values.
-Region window(const std::string& title, const std::string& subtitle) {
-  Region region;
+report::Region window(const std::string& title, const std::string& subtitle) {
+  report::Region region;
   region.title = title;
   region.subtitle = subtitle;
   region.x = {"nodes of PipeFB over nodes of the baseline", "", false, false, {}, {}};
   region.y = {"D / F: copy of a stash over a forward", "", false, false, {}, {}};
   region.value_label = "times as fast";
   region.value_unit = "×";
-  region.band = RegionBand{pipefb_from, pipefb_to, "published: 1.48 to 2.27"};
+  region.band = report::RegionBand{pipefb_from, pipefb_to, "published: 1.48 to 2.27"};
   for (int nodes = pipefb_base_nodes; nodes <= 2 * pipefb_base_nodes; ++nodes) {
     region.xs.push_back(static_cast<double>(nodes) / pipefb_base_nodes);
   }
@@ -61,9 +61,9 @@ Region window(const std::string& title, const std::string& subtitle) {
   return region;
 }
 
-Region by_formula() {
-  Region region = window("PipeFB (rebuilt) over PipeDream + data transfer, by formula",
-                         "equal stages, B = 2F, 8 nodes against 8 to 16, best split");
+report::Region by_formula() {
+  report::Region region = window("PipeFB (rebuilt) over PipeDream + data transfer, by formula",
+                                 "equal stages, B = 2F, 8 nodes against 8 to 16, best split");
   for (const double d : region.ys) {
     std::vector<std::optional<double>> row;
     for (int nodes = pipefb_base_nodes; nodes <= 2 * pipefb_base_nodes; ++nodes) {
@@ -74,9 +74,9 @@ Region by_formula() {
   return region;
 }
 
-Region by_runs(const std::vector<PipefbRun>& runs) {
-  Region region = window("PipeFB (rebuilt) over PipeDream + data transfer, simulated",
-                         "48 equal layers, B = 2F, 8 nodes against 8 to 16, best split");
+report::Region by_runs(const std::vector<PipefbRun>& runs) {
+  report::Region region = window("PipeFB (rebuilt) over PipeDream + data transfer, simulated",
+                                 "48 equal layers, B = 2F, 8 nodes against 8 to 16, best split");
   for (std::size_t row = 0; row < region.ys.size(); ++row) {
     std::vector<std::optional<double>> values;
     for (std::size_t column = 0; column < region.xs.size(); ++column) {
@@ -92,8 +92,8 @@ double memory_ratio(const PipefbRun& run) {
   return static_cast<double>(run.peak.count) / static_cast<double>(run.baseline_peak.count);
 }
 
-Region by_memory(const std::vector<PipefbRun>& runs) {
-  Region region = by_runs(runs);
+report::Region by_memory(const std::vector<PipefbRun>& runs) {
+  report::Region region = by_runs(runs);
   region.title = "Memory of the fullest device, PipeFB (rebuilt) over the baseline, simulated";
   region.value_label = "times the memory";
   region.band.reset();
@@ -179,15 +179,15 @@ Section pipefb_window() {
   section.figures.push_back({"pipefb_formula.svg",
                              "Hatched: the published range. To be inside it, few nodes need slow "
                              "copies and many nodes fast ones.",
-                             region_svg(by_formula())});
+                             report::region_svg(by_formula())});
   section.figures.push_back({"pipefb_simulated.svg",
                              "The same from simulated programs: every copy is an op on its lane.",
-                             region_svg(by_runs(runs))});
+                             report::region_svg(by_runs(runs))});
   section.figures.push_back(
       {"pipefb_memory.svg",
        "The memory cost: a node on a side with fewer nodes than the baseline holds the stashes of "
        "more layers, two at a time.",
-       region_svg(by_memory(runs))});
+       report::region_svg(by_memory(runs))});
   // With a node of each kind per stage, and D below B, PipeFB's period is B.
   const double top = (pipefb_to * backward_over_forward - baseline_period(0)) / 2;
   section.remarks.push_back(fmt::format(
@@ -204,4 +204,4 @@ Section pipefb_window() {
   return section;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -10,7 +10,7 @@
 #include "sim/base/index.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr int layers = 48;
@@ -91,4 +91,4 @@ std::vector<PipefbRun> pipefb_runs(const std::string& transfer, const std::vecto
   return runs;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

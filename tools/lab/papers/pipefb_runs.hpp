@@ -6,7 +6,7 @@
 
 #include "sim/base/units.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// Nodes of the baseline; PipeFB has this many up to twice as many.
 inline constexpr int pipefb_base_nodes = 8;
@@ -28,4 +28,4 @@ PipefbRun doubled_run(const std::string& transfer, double copy_over_forward);
 /// For each D/F of `copies` (ascending, from 0): all node counts.
 std::vector<PipefbRun> pipefb_runs(const std::string& transfer, const std::vector<double>& copies);
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string_view>
 
-namespace stageline {
+namespace stageline::lab {
 
 /// Zhang & Abdelrahman, "Pipelined Training with Stale Weights in Deep Convolutional Neural
 /// Networks", arXiv 1912.12675, doi 10.1155/2021/3839543.
@@ -119,4 +119,4 @@ inline constexpr std::array<LayerPipeNet, 5> layerpipe_nets = {{
 inline constexpr double pipefb_from = 1.48;
 inline constexpr double pipefb_to = 2.27;
 
-}  // namespace stageline
+}  // namespace stageline::lab

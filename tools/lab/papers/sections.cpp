@@ -9,7 +9,7 @@
 
 #include "sim/base/errors.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr std::array<SectionEntry, 6> all_sections = {{
@@ -42,4 +42,4 @@ const SectionEntry& reproduction_section(const std::string& name) {
                                did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -9,7 +9,7 @@
 
 #include "tools/lab/papers/finding.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 struct SectionEntry {
   std::string_view name;  // as in --only
@@ -37,4 +37,4 @@ Section stale_memory();
 Section layerpipe_gains();
 Section pipefb_window();
 
-}  // namespace stageline
+}  // namespace stageline::lab

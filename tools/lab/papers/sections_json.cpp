@@ -4,7 +4,7 @@
 #include "tools/base/json.hpp"
 #include "tools/lab/papers/sections.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 Json finding_json(const Finding& finding) {
@@ -47,4 +47,4 @@ std::string sections_json(const std::vector<Section>& sections) {
   return all.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -6,7 +6,7 @@
 #include "tools/lab/papers/published.hpp"
 #include "tools/lab/papers/sections.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 Section stale_shares() {
   Section section;
@@ -36,4 +36,4 @@ Section stale_shares() {
   return section;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

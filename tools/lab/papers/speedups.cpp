@@ -10,7 +10,7 @@
 #include "tools/report/charts/chart.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // Two layers; the first takes `share` of a second.
@@ -32,13 +32,13 @@ Case two_stages(double share) {
   return asked;
 }
 
-Chart against_depth(const std::vector<ZhangRun>& runs) {
-  Chart chart;
+report::Chart against_depth(const std::vector<ZhangRun>& runs) {
+  report::Chart chart;
   chart.title = "Stale weights on two devices: speed-up over one";
   chart.subtitle = "CIFAR-10 ResNets, registers behind the 16-channel group";
   chart.x = {"depth of the network", "layers", false, true, 0.0, {}};
   chart.y = {"speed-up", "×", false, false, 1.0, 2.0};
-  Series published{"published", SeriesStyle::dashed, {}};
+  report::Series published{"published", report::SeriesStyle::dashed, {}};
   for (const ZhangSpeedup& row : zhang_table5) {
     const std::string title(row.title);
     published.points.push_back(
@@ -46,9 +46,10 @@ Chart against_depth(const std::vector<ZhangRun>& runs) {
   }
   chart.series.push_back(published);
   for (const Basis basis : {Basis::roofline_costs, Basis::measured_costs}) {
-    Series series{basis == Basis::measured_costs ? "measured, CPU core" : "roofline, GTX 1060",
-                  SeriesStyle::line,
-                  {}};
+    report::Series series{
+        basis == Basis::measured_costs ? "measured, CPU core" : "roofline, GTX 1060",
+        report::SeriesStyle::line,
+        {}};
     for (const ZhangRun& run : runs) {
       if (run.basis == basis)
         series.points.push_back({static_cast<double>(run.depth), run.speedup});
@@ -147,7 +148,7 @@ Section stale_speedups() {
            "Our costs give {:.2f}× to {:.2f}×, a little less as the network grows deeper; the "
            "published speed-ups approach that from below. FLOPs alone would cap them at 1.5×.",
            *least, *most),
-       chart_svg(against_depth(runs))});
+       report::chart_svg(against_depth(runs))});
   section.headline = fmt::format(
       "By roofline {:.2f}× for ResNet-362 (published 1.82×) and {:.2f}× for ResNet-56 (published "
       "1.65×): the experiment's shallow networks have a loss that our costs do not contain.",
@@ -155,4 +156,4 @@ Section stale_speedups() {
   return section;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

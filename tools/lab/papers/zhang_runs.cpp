@@ -6,7 +6,7 @@
 #include "sim/model.hpp"
 #include "tools/lab/papers/named.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 ZhangRun run_of(const ZhangShare& net, Basis basis) {
@@ -53,4 +53,4 @@ std::vector<ZhangRun> zhang_runs() {
   return runs;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

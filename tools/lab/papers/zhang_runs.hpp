@@ -8,7 +8,7 @@
 #include "tools/lab/papers/published.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// Stale weights on the two-device mapping, with the paper's cut.
 struct ZhangRun {
@@ -25,4 +25,4 @@ struct ZhangRun {
 /// From the measured traces (ResNet-20, -56, -110), then from the roofline of a GTX 1060 (all).
 std::vector<ZhangRun> zhang_runs();
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -3,7 +3,7 @@
 #include "tools/base/json.hpp"
 #include "tools/lab/training/accuracy_report.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 Json number_or_null(std::optional<double> number) { return number ? Json(*number) : Json(nullptr); }
@@ -107,4 +107,4 @@ std::string accuracy_json(const AccuracyStudy& study, const std::vector<SwitchFa
   return object.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -8,7 +8,7 @@
 #include "sim/base/errors.hpp"
 #include "tools/base/table.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr const char* none = "–";
@@ -160,13 +160,13 @@ std::vector<std::string> accuracy_notes(const AccuracyStudy& study) {
   return notes;
 }
 
-Chart accuracy_chart(const AccuracyStudy& study, const TimesFrom& from) {
+report::Chart accuracy_chart(const AccuracyStudy& study, const TimesFrom& from) {
   Time longest{};
   for (const AccuracyCurve& curve : study.curves) {
     longest = std::max(longest, curve.points.back().end);
   }
   const Unit unit = unit_for(longest);
-  Chart chart;
+  report::Chart chart;
   chart.title = "Accuracy against simulated time · " + models_and_data(study);
   chart.subtitle =
       fmt::format("{} · times {}",
@@ -175,7 +175,7 @@ Chart accuracy_chart(const AccuracyStudy& study, const TimesFrom& from) {
   chart.x = {"simulated time", unit.name, false, false, 0.0, {}};
   chart.y = {"accuracy on the test set", "%", false, false, {}, {}};
   for (const AccuracyCurve& curve : study.curves) {
-    Series series{curve.name, SeriesStyle::line, {}};
+    report::Series series{curve.name, report::SeriesStyle::line, {}};
     for (const AccuracyPoint& point : curve.points) {
       series.points.push_back({to_seconds(point.end) / unit.seconds,
                                point.mean ? std::optional(100 * *point.mean) : std::nullopt,
@@ -205,7 +205,7 @@ std::string switch_table(const AccuracyStudy& study, const SwitchFamily& family,
                rows, width);
 }
 
-Chart switch_chart(const AccuracyStudy& study, const std::vector<SwitchFamily>& families) {
+report::Chart switch_chart(const AccuracyStudy& study, const std::vector<SwitchFamily>& families) {
   Time longest{};
   for (const SwitchFamily& family : families) {
     for (const std::size_t i : family.curves) {
@@ -213,14 +213,14 @@ Chart switch_chart(const AccuracyStudy& study, const std::vector<SwitchFamily>& 
     }
   }
   const Unit unit = unit_for(longest);
-  Chart chart;
+  report::Chart chart;
   chart.title = fmt::format("Hybrid training: time to {} by switch · {}",
                             accuracy_text(study.target), models_and_data(study));
   chart.x = {"steps pipelined", "%", false, false, 0.0, 100.0};
   chart.y = {"simulated time to target", unit.name, false, false, {}, {}};
   bool partly = false;
   for (const SwitchFamily& family : families) {
-    Series series{family.name, SeriesStyle::line, {}};
+    report::Series series{family.name, report::SeriesStyle::line, {}};
     for (const std::size_t i : family.curves) {
       const AccuracyCurve& curve = study.curves[i];
       const bool reached = curve.reached.seeds > 0;
@@ -244,4 +244,4 @@ Chart switch_chart(const AccuracyStudy& study, const std::vector<SwitchFamily>& 
   return chart;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

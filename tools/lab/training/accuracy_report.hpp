@@ -8,7 +8,7 @@
 #include "tools/lab/training/time_to_accuracy.hpp"
 #include "tools/report/charts/chart.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// The source of the times: the logs, or a new simulation on a trace and a cluster.
 struct TimesFrom {
@@ -24,14 +24,14 @@ std::string accuracy_heading(const AccuracyStudy& study, const TimesFrom& from);
 std::string accuracy_table(const AccuracyStudy& study, int width = 0);
 
 /// Mean accuracy against simulated time, with the target across.
-Chart accuracy_chart(const AccuracyStudy& study, const TimesFrom& from);
+report::Chart accuracy_chart(const AccuracyStudy& study, const TimesFrom& from);
 
 /// A row per switch point; `width` as above.
 std::string switch_table(const AccuracyStudy& study, const SwitchFamily& family, int width = 0);
 
 /// Time to target against the share of the steps that is pipelined. Throws UsageError where no
 /// point reaches the target.
-Chart switch_chart(const AccuracyStudy& study, const std::vector<SwitchFamily>& families);
+report::Chart switch_chart(const AccuracyStudy& study, const std::vector<SwitchFamily>& families);
 
 /// Notes on ± and on the times to target: sentences without a full stop.
 std::vector<std::string> accuracy_notes(const AccuracyStudy& study);
@@ -40,4 +40,4 @@ std::vector<std::string> accuracy_notes(const AccuracyStudy& study);
 std::string accuracy_json(const AccuracyStudy& study, const std::vector<SwitchFamily>& families,
                           const TimesFrom& from);
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -7,7 +7,7 @@
 
 #include "tools/lab/training/time_to_accuracy.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 bool is_pipelined(const TrainingSettings& settings) {
@@ -156,4 +156,4 @@ std::vector<std::string> curve_names(const std::vector<TrainingSettings>& settin
   return names;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

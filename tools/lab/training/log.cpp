@@ -1,7 +1,7 @@
 // Figures of a whole training log.
 #include "tools/lab/training/log.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 double TrainingLog::stale_share() const {
   if (settings.pipelined == 0) return 0;
@@ -15,4 +15,4 @@ double TrainingLog::stale_share() const {
   return all > 0 ? stale / all : 0;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

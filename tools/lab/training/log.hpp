@@ -16,8 +16,10 @@
 #include "sim/base/units.hpp"
 
 namespace stageline {
-
 class JsonNode;
+}  // namespace stageline
+
+namespace stageline::lab {
 
 /// The staleness of one stage's weights while the pipeline ran.
 struct LoggedStage {
@@ -103,4 +105,4 @@ TrainingLog read_without_steps(const JsonNode& node);
 /// accuracy (else empty).
 std::string to_csv(const TrainingLog& log);
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -7,7 +7,7 @@
 #include "tools/lab/training/log.hpp"
 #include "traces/json/parts.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr std::int64_t most_devices = 4096;
@@ -215,4 +215,4 @@ TrainingLog read_without_steps(const JsonNode& node) {
   return log;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

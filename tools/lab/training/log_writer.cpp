@@ -6,7 +6,7 @@
 #include "tools/lab/training/log.hpp"
 #include "traces/json/parts.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // The shortest text that is read back as the same number.
@@ -142,4 +142,4 @@ std::string to_csv(const TrainingLog& log) {
   return text;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -12,7 +12,7 @@
 #include "tools/lab/training/times.hpp"
 #include "tools/study/run/layout.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // "0-1,2-6,7-"
@@ -100,4 +100,4 @@ void set_times(TrainingLog& log, const std::vector<Time>& ends) {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

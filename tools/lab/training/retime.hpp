@@ -7,7 +7,7 @@
 #include "tools/lab/training/log.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// The case of the log's training on this trace and cluster: schedule, weight rule, micro-batches,
 /// and exactly its cut, by layers. `model` is at the log's micro-batch size, `cluster` has exactly
@@ -25,4 +25,4 @@ std::string staleness_note(const Case& asked, const TrainingLog& log);
 /// Sets the times of the log's steps and evaluations; needs at least log.steps of them.
 void set_times(TrainingLog& log, const std::vector<Time>& ends);
 
-}  // namespace stageline
+}  // namespace stageline::lab

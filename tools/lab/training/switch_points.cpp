@@ -8,7 +8,7 @@
 #include "sim/base/index.hpp"
 #include "tools/base/table.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 std::int64_t switch_of(const AccuracyCurve& curve) {
@@ -130,4 +130,4 @@ std::vector<std::string> switch_words(const AccuracyStudy& study, const SwitchFa
   return words;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

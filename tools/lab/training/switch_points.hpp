@@ -9,7 +9,7 @@
 
 #include "tools/lab/training/time_to_accuracy.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// By ascending number of pipelined steps, each once; a non-pipelined training of the same task
 /// counts as 0 steps, whatever its schedule. At least one of them switches on the way.
@@ -27,4 +27,4 @@ std::vector<SwitchFamily> switch_families(const AccuracyStudy& study);
 /// sentences without a full stop.
 std::vector<std::string> switch_words(const AccuracyStudy& study, const SwitchFamily& family);
 
-}  // namespace stageline
+}  // namespace stageline::lab

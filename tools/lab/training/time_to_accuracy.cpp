@@ -8,7 +8,7 @@
 
 #include "sim/base/errors.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr double rounding = 1e-12;  // tolerance of a mean; far below one sample of any test set
@@ -249,4 +249,4 @@ AccuracyStudy accuracy_study(std::vector<NamedLog> logs, std::optional<double> t
   return study;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

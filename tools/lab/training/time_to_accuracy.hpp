@@ -15,7 +15,7 @@
 
 #include "tools/lab/training/log.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 struct NamedLog {
   std::string file;
@@ -84,4 +84,4 @@ std::vector<std::string> curve_names(const std::vector<TrainingSettings>& settin
 /// correction and devices are empty then.
 TrainingSettings without_pipeline(TrainingSettings settings);
 
-}  // namespace stageline
+}  // namespace stageline::lab

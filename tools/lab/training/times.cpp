@@ -16,7 +16,7 @@
 #include "sim/lower/passes.hpp"
 #include "tools/study/run/layout.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 __extension__ using Wide = __int128;
@@ -200,4 +200,4 @@ std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::i
   return ends;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -6,7 +6,7 @@
 
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// The program of a whole training, as one stream, and its simulated run.
 struct TrainingProgram {
@@ -47,4 +47,4 @@ Time one_device_step(const Case& asked, int microbatches);
 /// switch start at the makespan of the pipelined ones, as in tools/study/hybrid.hpp.
 std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::int64_t pipelined);
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -5,7 +5,7 @@
 
 #include "tools/planner/cuts/cut_space.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 double sum_between(const std::vector<double>& sums, int from, int to) {
@@ -112,4 +112,4 @@ CutEstimate CutSpace::estimate(const Begins& cut) const {
   return estimate;
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

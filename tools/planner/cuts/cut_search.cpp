@@ -20,7 +20,7 @@
 #include "tools/base/parallel.hpp"
 #include "tools/planner/cuts/cut_space.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 constexpr int most_promising = 24;
@@ -286,4 +286,4 @@ Case with_searched_cut(Case asked) {
   return asked;
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

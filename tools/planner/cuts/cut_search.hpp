@@ -9,7 +9,7 @@
 #include "tools/study/case.hpp"
 #include "tools/study/verdict.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// Cuts as --partition takes them ("0-5,6-11,12-"), distinct, the most promising first, at most
 /// `most`: by dynamic programming over the stages with the micro-batches that each has in flight
@@ -49,4 +49,4 @@ bool is_simulated(const std::string& partition);
 /// UsageError for a given program, and for options that it does not know.
 Case with_searched_cut(Case asked);
 
-}  // namespace stageline
+}  // namespace stageline::planner

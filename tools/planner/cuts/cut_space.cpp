@@ -15,7 +15,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/rates.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 constexpr double no_limit = std::numeric_limits<double>::infinity();
@@ -353,4 +353,4 @@ std::optional<Begins> CutSpace::cut_by(const std::string& partitioner) const {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

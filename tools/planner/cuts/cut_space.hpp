@@ -12,7 +12,7 @@
 #include "tools/study/case.hpp"
 #include "tools/study/run/layout.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// The first unit of every stage but the first: ascending, from 1 to units - 1. A unit is a layer;
 /// with whole blocks it is a transformer block, what stands before the first, or behind the last.
@@ -118,4 +118,4 @@ inline constexpr std::array plain_partitioners{"balanced", "blocks", "by_device"
 /// As of a case (tools/planner/cuts/cut_search.hpp).
 std::vector<Begins> promising_cuts(const CutSpace& space, int most);
 
-}  // namespace stageline
+}  // namespace stageline::planner

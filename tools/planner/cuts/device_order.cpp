@@ -16,7 +16,7 @@
 #include "sim/rates.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 // A link as one of its ends sees it: the other end, bandwidth, latency away and back.
@@ -400,4 +400,4 @@ Case better_placed(Case one, const std::string& one_placement, Case other,
   return std::move(better);
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

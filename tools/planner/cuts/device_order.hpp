@@ -9,7 +9,7 @@
 
 #include "tools/study/case.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// Orders that are simulated at most: all of six devices without two that are alike.
 inline constexpr int most_orders = 720;
@@ -50,4 +50,4 @@ Case with_searched_order(Case asked, int most = most_orders);
 Case better_placed(Case one, const std::string& one_placement, Case other,
                    const std::string& other_placement);
 
-}  // namespace stageline
+}  // namespace stageline::planner

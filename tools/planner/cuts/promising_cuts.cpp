@@ -20,7 +20,7 @@
 #include "tools/planner/cuts/cut_search.hpp"
 #include "tools/planner/cuts/cut_space.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -177,4 +177,4 @@ std::vector<std::string> promising_cuts(const Case& asked, int most, bool whole_
   return texts;
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

@@ -6,7 +6,7 @@
 #include "tools/planner/cuts/cut_search.hpp"
 #include "tools/planner/cuts/device_order.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 // The order is that of the balanced cut.
 Case searched_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
@@ -32,4 +32,4 @@ Case searched_case(const SettingRequest& request, const Setting& setting, const 
   return with_searched_cut(std::move(asked));
 }
 
-}  // namespace stageline
+}  // namespace stageline::planner

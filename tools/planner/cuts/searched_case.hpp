@@ -3,7 +3,7 @@
 
 #include "tools/inputs/setting.hpp"
 
-namespace stageline {
+namespace stageline::planner {
 
 /// make_case(), with the order of its devices searched where the request asks for it, and then with
 /// its cut, where that is one that a search finds. Throws what make_case(), with_searched_order()
@@ -11,4 +11,4 @@ namespace stageline {
 Case searched_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
                    int devices);
 
-}  // namespace stageline
+}  // namespace stageline::planner

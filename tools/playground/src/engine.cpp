@@ -31,22 +31,24 @@
 namespace stageline {
 namespace {
 
-std::string answer_to(const std::string& text) { return answer(text); }
+std::string answer_to(const std::string& text) { return report::answer(text); }
 
-std::string text_of(const std::string& request, ProgramOf of) {
-  return or_error([&] {
-    const ProgramQuestion question{
-        one_case_of(parse_request(request),
-                    "a program is of one schedule, on one number of devices"),
+std::string text_of(const std::string& request, answers::ProgramOf of) {
+  return report::or_error([&] {
+    const answers::ProgramQuestion question{
+        answers::one_case_of(answers::parse_request(request),
+                             "a program is of one schedule, on one number of devices"),
         of};
     return Json{{"text", print(answer(question).program)}}.text();
   });
 }
 
-std::string program_text(const std::string& text) { return text_of(text, ProgramOf::run); }
+std::string program_text(const std::string& text) { return text_of(text, answers::ProgramOf::run); }
 
 // Without a simulation: the page asks for it with every move of a slider.
-std::string compute_text(const std::string& text) { return text_of(text, ProgramOf::compute); }
+std::string compute_text(const std::string& text) {
+  return text_of(text, answers::ProgramOf::compute);
+}
 
 // The two numbers of "line 4, column 12: …".
 void put_place(Json& error, std::string_view message) {
@@ -229,7 +231,7 @@ Json opened_trace(const std::string& path, const std::string& name) {
 }
 
 std::string open_text(const std::string& path) {
-  return or_error([&] {
+  return report::or_error([&] {
     const std::string name = std::filesystem::path(path).filename().string();
     if (is_program_file(path)) return opened_program(path, name).text();
     const Content content = read_content(path);
@@ -255,7 +257,7 @@ std::string ask(std::string_view what, const std::string& text) {
       std::find_if(std::begin(questions), std::end(questions),
                    [&](const Question& question) { return question.what == what; });
   if (found != std::end(questions)) return found->reply(text);
-  return or_error(
+  return report::or_error(
       [&]() -> std::string { throw UsageError(fmt::format("there is no question \"{}\"", what)); });
 }
 

@@ -26,21 +26,21 @@ namespace {
 struct Looked {
   std::string json;  // {"row": …} or {"error": …}
   std::optional<Outcome> outcome;
-  std::optional<Drawing> drawing;
+  std::optional<report::Drawing> drawing;
 };
 
-Looked looked_at(const Request& request) {
-  SimulationQuestion question{
-      one_case_of(request, "a run is of one schedule, on one number of devices")};
+Looked looked_at(const answers::Request& request) {
+  answers::SimulationQuestion question{
+      answers::one_case_of(request, "a run is of one schedule, on one number of devices")};
   question.curves = Curves::all;
-  Simulation found = answer(question);
+  answers::Simulation found = answer(question);
   Looked looked;
-  looked.drawing = drawing_of(found.setting, found.asked, found.outcome);
+  looked.drawing = report::drawing_of(found.setting, found.asked, found.outcome);
   looked.drawing->title = found.outcome.schedule;
-  looked.drawing->subtitle = run_words(found.outcome);
+  looked.drawing->subtitle = report::run_words(found.outcome);
   looked.json =
-      fmt::format("{{\"row\": {}}}", outcome_json(found.setting, found.asked, found.outcome,
-                                                  /*timeline=*/false));
+      fmt::format("{{\"row\": {}}}", report::outcome_json(found.setting, found.asked, found.outcome,
+                                                          /*timeline=*/false));
   looked.outcome = std::move(found.outcome);
   return looked;
 }
@@ -48,7 +48,7 @@ Looked looked_at(const Request& request) {
 Looked recorded(const std::string& file) {
   const Recording recording = recording_of({read_content(file)});
   Looked looked;
-  Drawing& drawing = looked.drawing.emplace();
+  report::Drawing& drawing = looked.drawing.emplace();
   drawing.title = recording.name;
   drawing.timeline = recording.timeline;
   drawing.program = order_of(recording);
@@ -63,22 +63,22 @@ Looked recorded(const std::string& file) {
 Looked looked_at(const JsonValue& item) {
   const JsonNode node(item, "", "the request");
   if (const auto file = node.find("file")) return recorded(file->text());
-  return looked_at(parse_request(item));
+  return looked_at(answers::parse_request(item));
 }
 
-Json blob_json(const PageBlob& blob) {
-  return {{"name", blob.name}, {"type", name(blob.type)}, {"base64", base64(blob.bytes)}};
+Json blob_json(const report::PageBlob& blob) {
+  return {{"name", blob.name}, {"type", name(blob.type)}, {"base64", report::base64(blob.bytes)}};
 }
 
 std::string diagram_json(const std::deque<Looked>& all) {
-  std::vector<DiagramRun> runs;
+  std::vector<report::DiagramRun> runs;
   for (const Looked& one : all) {
     if (one.drawing) runs.push_back({*one.drawing, one.outcome ? &*one.outcome : nullptr});
   }
   if (runs.empty()) return "null";
-  const PageSection section = diagram_section("", runs);
+  const report::PageSection section = report::diagram_section("", runs);
   Json blobs = Json::array();
-  for (const PageBlob& blob : section.blobs) blobs.push_back(blob_json(blob));
+  for (const report::PageBlob& blob : section.blobs) blobs.push_back(blob_json(blob));
   return fmt::format("{{\"data\": {},\n\"blobs\": {}}}", section.data, blobs.text());
 }
 
@@ -118,13 +118,13 @@ Program order_of(const Recording& recording) {
 }
 
 std::string look(const std::string& text) {
-  return or_error([&] {
+  return report::or_error([&] {
     const JsonValue list = parse_json(text, "the request");
     std::deque<Looked> all;
     std::string runs;
     for (const JsonValue& item : list.items) {
       Looked one;
-      one.json = or_error([&] {
+      one.json = report::or_error([&] {
         one = looked_at(item);
         return one.json;
       });

@@ -57,16 +57,16 @@ PhaseMap phase(const std::vector<std::pair<std::string, std::string>>& fixed, co
 }
 
 std::string phase_picture(const PhaseMap& self, int width, const std::string& theme) {
-  const SvgOptions options = svg_options_of(width, theme);
-  return without_lock([&] { return phase_svg(self.chart, options); });
+  const report::SvgOptions options = svg_options_of(width, theme);
+  return without_lock([&] { return report::phase_svg(self.chart, options); });
 }
 
 nb::list phase_rows(const PhaseMap& self) {
-  const PhaseChart& chart = self.chart;
+  const report::PhaseChart& chart = self.chart;
   nb::list rows;
   for (std::size_t y = 0; y < chart.ys.size(); ++y) {
     for (std::size_t x = 0; x < chart.xs.size(); ++x) {
-      const PhaseCell& cell = chart.cells[y][x];
+      const report::PhaseCell& cell = chart.cells[y][x];
       nb::dict one;
       one[chart.x.c_str()] = chart.xs[x];
       one[chart.y.c_str()] = chart.ys[y];
@@ -84,13 +84,13 @@ nb::list phase_rows(const PhaseMap& self) {
 
 }  // namespace
 
-SvgOptions svg_options_of(int width, const std::string& theme) {
-  SvgOptions options;
+report::SvgOptions svg_options_of(int width, const std::string& theme) {
+  report::SvgOptions options;
   options.width = width;
   if (theme == "light") {
-    options.theme = Theme::light;
+    options.theme = report::Theme::light;
   } else if (theme == "dark") {
-    options.theme = Theme::dark;
+    options.theme = report::Theme::dark;
   } else if (theme != "auto") {
     throw UsageError(fmt::format("theme is auto, light or dark (it is \"{}\")", theme));
   }
@@ -118,13 +118,15 @@ void bind_phase(nb::module_& module) {
       .def(
           "text",
           [](const PhaseMap& self, int columns, int rows) {
-            return phase_text(self.chart, columns, rows);
+            return report::phase_text(self.chart, columns, rows);
           },
           "columns"_a = 100, "rows"_a = 24, "The map in characters.")
-      .def("svg", &phase_picture, "width"_a = SvgOptions{}.width, "theme"_a = "auto",
+      .def("svg", &phase_picture, "width"_a = report::SvgOptions{}.width, "theme"_a = "auto",
            "The map as SVG. width: px. theme: auto, light or dark.")
       .def("_repr_svg_",
-           [](const PhaseMap& self) { return phase_picture(self, SvgOptions{}.width, "auto"); })
+           [](const PhaseMap& self) {
+             return phase_picture(self, report::SvgOptions{}.width, "auto");
+           })
       .def("__repr__", [](const PhaseMap& self) {
         return fmt::format("<stageline.Phase: {} by {}, {} schedules>", visible(self.chart.x),
                            visible(self.chart.y), self.chart.names.size());

@@ -40,15 +40,15 @@ using namespace nb::literals;
 
 /// The rows of a comparison, and what they are of.
 struct Compared {
-  std::shared_ptr<const Request> request;
+  std::shared_ptr<const answers::Request> request;
   std::shared_ptr<const Setting> setting;
   std::vector<Row> rows;
   std::vector<RankedRows> rankings;
 };
 
-std::shared_ptr<const Request> request_of(const std::string& json,
-                                          const std::optional<Program>& program) {
-  auto request = std::make_shared<Request>(parse_request(json));
+std::shared_ptr<const answers::Request> request_of(const std::string& json,
+                                                   const std::optional<Program>& program) {
+  auto request = std::make_shared<answers::Request>(answers::parse_request(json));
   if (program) {
     if (program->devices.empty()) throw UsageError("program: it is empty, and has no devices");
     if (!request->setting.schedules.empty()) {
@@ -61,8 +61,8 @@ std::shared_ptr<const Request> request_of(const std::string& json,
   return request;
 }
 
-SettingQuestion question_of(const Request& request) {
-  SettingQuestion question{request.setting};
+answers::SettingQuestion question_of(const answers::Request& request) {
+  answers::SettingQuestion question{request.setting};
   question.check = [&request](const Setting& setting) {
     if (setting.device_counts.size() > 1) {
       throw UsageError("simulate takes one number of devices; compare takes several");
@@ -82,8 +82,9 @@ SettingQuestion question_of(const Request& request) {
   return question;
 }
 
-std::shared_ptr<Simulated> result_of(std::shared_ptr<const Request> request, OpenedCase opened) {
-  Simulation found = simulated(std::move(opened));
+std::shared_ptr<Simulated> result_of(std::shared_ptr<const answers::Request> request,
+                                     answers::OpenedCase opened) {
+  answers::Simulation found = answers::simulated(std::move(opened));
   return std::make_shared<Simulated>(
       Simulated{std::move(request), std::make_shared<const Setting>(std::move(found.setting)),
                 std::move(found.asked), std::move(found.outcome)});
@@ -93,7 +94,7 @@ std::shared_ptr<Simulated> simulate(const std::string& json,
                                     const std::optional<Program>& program) {
   return without_lock([&] {
     const auto request = request_of(json, program);
-    return result_of(request, opened_case(question_of(*request)));
+    return result_of(request, answers::opened_case(question_of(*request)));
   });
 }
 
@@ -181,12 +182,12 @@ Program program_of_answer(const Program& blank, const nb::object& answer, const 
 
 std::shared_ptr<Simulated> simulate_by(const std::string& json, const nb::callable& scheduler,
                                        const std::string& name) {
-  std::shared_ptr<const Request> request;
-  AskedScheduler asked;
-  OpenedCase opened = without_lock([&] {
+  std::shared_ptr<const answers::Request> request;
+  answers::AskedScheduler asked;
+  answers::OpenedCase opened = without_lock([&] {
     request = request_of(json, std::nullopt);
-    OpenedCase one = opened_case(question_of(*request));
-    asked = asked_scheduler(one.asked, name);
+    answers::OpenedCase one = answers::opened_case(question_of(*request));
+    asked = answers::asked_scheduler(one.asked, name);
     return one;
   });
   const nb::object answer = scheduler(nb::cast(asked.problem));
@@ -199,8 +200,8 @@ std::shared_ptr<Compared> compare_all(const std::string& json, const Progress& p
     Reports reports(progress);
     auto compared = std::make_shared<Compared>();
     compared->request = request_of(json, std::nullopt);
-    const Request& request = *compared->request;
-    ComparisonQuestion question;
+    const answers::Request& request = *compared->request;
+    answers::ComparisonQuestion question;
     question.setting = request.setting;
     question.check = [&request](const Setting& setting) {
       check_budget(request.budget, setting.model, "tokens");
@@ -208,7 +209,7 @@ std::shared_ptr<Compared> compare_all(const std::string& json, const Progress& p
     question.within = request.within;
     question.budget = request.budget;
     question.keep = Keep::spans;
-    Comparison found =
+    answers::Comparison found =
         answer(question,
                {nullptr, [&](std::int64_t done, std::int64_t wanted) { reports(done, wanted); }});
     reports.end();
@@ -360,7 +361,7 @@ void bind_question(nb::module_& module) {
                    nb::for_getter(nb::sig("def rankings(self, /) -> list[dict[str, typing.Any]]")),
                    "By kind, synchronous first (dicts).")
       .def("json", [](const Compared& self) {
-        return without_lock([&] { return rows_json(*self.setting, self.rows); });
+        return without_lock([&] { return report::rows_json(*self.setting, self.rows); });
       });
   module.def("settings", &settings_table, nb::sig("def settings() -> list[dict[str, typing.Any]]"),
              "The table of settings (dicts).");

@@ -43,8 +43,8 @@ using namespace nb::literals;
 // Other threads may ask for the same meanwhile, and the first answer is kept.
 std::shared_ptr<const Outcome> drawn_of(Simulated& self) {
   if (self.drawn) return self.drawn;
-  auto drawn =
-      without_lock([&] { return std::make_shared<const Outcome>(drawn_outcome(self.asked)); });
+  auto drawn = without_lock(
+      [&] { return std::make_shared<const Outcome>(answers::drawn_outcome(self.asked)); });
   if (!self.drawn) self.drawn = std::move(drawn);
   return self.drawn;
 }
@@ -54,14 +54,14 @@ std::string json_of(const Simulated& self, bool timeline, bool changes) {
     const WaysToFit ways =
         changes ? ways_to_fit(self.request->setting, *self.setting, self.asked, self.outcome)
                 : WaysToFit{};
-    return outcome_json(*self.setting, self.asked, self.outcome, timeline, nullptr,
-                        self.request->budget, nullptr, changes ? &ways : nullptr);
+    return report::outcome_json(*self.setting, self.asked, self.outcome, timeline, nullptr,
+                                self.request->budget, nullptr, changes ? &ways : nullptr);
   });
 }
 
-Panels panels_of(const Simulated& self, const std::vector<std::string>& names) {
+report::Panels panels_of(const Simulated& self, const std::vector<std::string>& names) {
   if (names.empty()) {
-    return self.asked.ranked ? Panels{true, false, true, true} : Panels{};
+    return self.asked.ranked ? report::Panels{true, false, true, true} : report::Panels{};
   }
   const std::vector<std::string> known{"timeline", "memory", "weights", "categories"};
   for (const std::string& name : names) {
@@ -80,9 +80,9 @@ Panels panels_of(const Simulated& self, const std::vector<std::string>& names) {
 // One name, or several.
 using PanelNames = std::variant<std::string, std::vector<std::string>>;
 
-DrawingView view_of(const Simulated& self, const PanelNames& panels, double from,
-                    std::optional<double> to) {
-  DrawingView view;
+report::DrawingView view_of(const Simulated& self, const PanelNames& panels, double from,
+                            std::optional<double> to) {
+  report::DrawingView view;
   const auto* const one = std::get_if<std::string>(&panels);
   view.panels = panels_of(
       self, one != nullptr ? std::vector{*one} : std::get<std::vector<std::string>>(panels));
@@ -97,11 +97,12 @@ DrawingView view_of(const Simulated& self, const PanelNames& panels, double from
 
 std::string run_picture(Simulated& self, const PanelNames& panels, int width,
                         const std::string& theme, double from, std::optional<double> to) {
-  const DrawingView view = view_of(self, panels, from, to);
-  const SvgOptions options = svg_options_of(width, theme);
+  const report::DrawingView view = view_of(self, panels, from, to);
+  const report::SvgOptions options = svg_options_of(width, theme);
   const std::shared_ptr<const Outcome> outcome = drawn_of(self);
-  return without_lock(
-      [&] { return svg(drawing_of(*self.setting, self.asked, *outcome), options, view); });
+  return without_lock([&] {
+    return report::svg(report::drawing_of(*self.setting, self.asked, *outcome), options, view);
+  });
 }
 
 using Runs = std::vector<std::shared_ptr<Simulated>>;
@@ -139,25 +140,27 @@ std::string runs_picture(const Runs& runs, const PanelNames& panels, int width,
                          const std::string& theme, double from, std::optional<double> to) {
   if (runs.size() == 1) return run_picture(*runs.front(), panels, width, theme, from, to);
   const DrawnRuns drawn = drawn_runs(runs);
-  const DrawingView view = view_of(*runs.front(), panels, from, to);
-  const SvgOptions options = svg_options_of(width, theme);
+  const report::DrawingView view = view_of(*runs.front(), panels, from, to);
+  const report::SvgOptions options = svg_options_of(width, theme);
   return without_lock([&] {
-    return svg(drawings_of(*runs.front()->setting, drawn.asked, drawn.outcomes), options, view);
+    return report::svg(report::drawings_of(*runs.front()->setting, drawn.asked, drawn.outcomes),
+                       options, view);
   });
 }
 
 // The page of draw --html.
 std::string runs_page(const Runs& runs) {
   const DrawnRuns drawn = drawn_runs(runs);
-  return without_lock(
-      [&] { return page_html(page_of(*runs.front()->setting, drawn.asked, drawn.outcomes)); });
+  return without_lock([&] {
+    return report::page_html(report::page_of(*runs.front()->setting, drawn.asked, drawn.outcomes));
+  });
 }
 
 // The page of simulate --html.
 std::string html_of(Simulated& self) {
   const std::shared_ptr<const Outcome> outcome = drawn_of(self);
   return without_lock([&] {
-    return page_html(page_of(*self.setting, {&self.asked, 1}, {outcome.get(), 1}));
+    return report::page_html(report::page_of(*self.setting, {&self.asked, 1}, {outcome.get(), 1}));
   });
 }
 
@@ -279,52 +282,54 @@ nb::list sensitivity_rows(Simulated& self) {
 }
 
 // A time in seconds; 0 where it is unknown.
-double as_python(const FigureValue& value, double) {
+double as_python(const report::FigureValue& value, double) {
   if (const Time* const time = std::get_if<Time>(&value)) return to_seconds(*time);
   const double* const number = std::get_if<double>(&value);
   return number == nullptr ? 0 : *number;
 }
 
 // A time in picoseconds.
-std::int64_t as_python(const FigureValue& value, std::int64_t) {
+std::int64_t as_python(const report::FigureValue& value, std::int64_t) {
   if (const Time* const time = std::get_if<Time>(&value)) return time->count();
   return std::get<std::int64_t>(value);
 }
 
-std::optional<std::int64_t> as_python(const FigureValue& value, std::optional<std::int64_t>) {
+std::optional<std::int64_t> as_python(const report::FigureValue& value,
+                                      std::optional<std::int64_t>) {
   if (const Time* const time = std::get_if<Time>(&value)) return time->count();
   const Bytes* const bytes = std::get_if<Bytes>(&value);
   return bytes == nullptr ? std::nullopt : std::optional(bytes->count);
 }
 
 // A time in seconds.
-std::optional<double> as_python(const FigureValue& value, std::optional<double>) {
+std::optional<double> as_python(const report::FigureValue& value, std::optional<double>) {
   const Time* const time = std::get_if<Time>(&value);
   return time == nullptr ? std::nullopt : std::optional(to_seconds(*time));
 }
 
-std::optional<std::string> as_python(const FigureValue& value, const std::optional<std::string>&) {
+std::optional<std::string> as_python(const report::FigureValue& value,
+                                     const std::optional<std::string>&) {
   const std::string* const words = std::get_if<std::string>(&value);
   return words == nullptr ? std::nullopt : std::optional(*words);
 }
 
-bool as_python(const FigureValue& value, bool) { return std::get<bool>(value); }
+bool as_python(const report::FigureValue& value, bool) { return std::get<bool>(value); }
 
-std::optional<bool> as_python(const FigureValue& value, std::optional<bool>) {
+std::optional<bool> as_python(const report::FigureValue& value, std::optional<bool>) {
   const std::string& fit = std::get<std::string>(value);
   return fit == name(Fit::unknown) ? std::nullopt : std::optional(fit == name(Fit::yes));
 }
 
-std::string as_python(const FigureValue& value, const std::string&) {
+std::string as_python(const report::FigureValue& value, const std::string&) {
   return std::get<std::string>(value);
 }
 
 // The getter of a property, which reads the figure of that name.
 template <class Value>
 auto figure(std::string_view property) {
-  return [&row = figure_of_property(property)](const Simulated& self) {
+  return [&row = report::figure_of_property(property)](const Simulated& self) {
     static const BudgetFigures unasked;  // no property is of a budget
-    return as_python(row.value(facts_of(self.asked, self.outcome, unasked)), Value());
+    return as_python(row.value(report::facts_of(self.asked, self.outcome, unasked)), Value());
   };
 }
 
@@ -444,8 +449,10 @@ void bind_result(nb::module_& module) {
       .def(
           "chrome_trace",
           [](const Simulated& self) {
-            return without_lock(
-                [&] { return chrome_trace(drawing_of(*self.setting, self.asked, self.outcome)); });
+            return without_lock([&] {
+              return report::chrome_trace(
+                  report::drawing_of(*self.setting, self.asked, self.outcome));
+            });
           },
           "The timeline as a Chrome trace (JSON; opens in Perfetto).")
       .def("html", &html_of, "The interactive page of `simulate --html`, as a text.")

@@ -14,7 +14,7 @@ namespace stageline::python {
 
 /// One case and its outcome. Results of one comparison share the setting.
 struct Simulated {
-  std::shared_ptr<const Request> request;
+  std::shared_ptr<const answers::Request> request;
   std::shared_ptr<const Setting> setting;
   Case asked;
   Outcome outcome;

@@ -10,7 +10,7 @@
 namespace stageline::python {
 
 /// "auto", "light" or "dark". Throws UsageError.
-SvgOptions svg_options_of(int width, const std::string& theme);
+report::SvgOptions svg_options_of(int width, const std::string& theme);
 
 void bind_sweep(nanobind::module_& module);
 void bind_phase(nanobind::module_& module);

@@ -10,7 +10,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 std::string value_text(double value, std::string_view unit) {
   std::string text = fmt::format("{:.4g}", value);
@@ -198,4 +198,4 @@ std::vector<double> spread(const std::vector<double>& wanted, double gap, double
   return places;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

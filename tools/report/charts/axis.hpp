@@ -7,7 +7,7 @@
 
 #include "tools/report/charts/chart.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A number for people: at most four significant digits, no trailing zeros, then the unit.
 std::string value_text(double value, std::string_view unit = {});
@@ -50,4 +50,4 @@ void check(const Chart& chart);
 void check(const Region& region);
 void check(const SvgOptions& options);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -8,7 +8,7 @@
 #include "sim/base/index.hpp"
 #include "tools/report/svg/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t latin = 26;
@@ -116,4 +116,4 @@ bool is_letter(std::string_view character) {
          std::any_of(small_greek.begin(), small_greek.end(), is_it);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -8,7 +8,7 @@
 
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A rectangle of cells, each of one character (any UTF-8 character that takes one column). Drawing
 /// outside of it has no effect.
@@ -50,4 +50,4 @@ std::string letter(std::size_t number, bool small = false);
 /// Whether a character is one of them.
 bool is_letter(std::string_view character);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -18,7 +18,7 @@
 
 #include "tools/report/svg/options.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// One axis of a chart. Linear unless `log`. `from` and `to` widen it: it contains at least these
 /// and every point. Without `from`, a linear y axis of values above 0 begins at 0.
@@ -151,4 +151,4 @@ std::string region_svg(const Region& region, const SvgOptions& options = {});
 /// cells out, and note it. Throws UsageError as region_svg does.
 std::string region_text(const Region& region, int columns, int rows);
 
-}  // namespace stageline
+}  // namespace stageline::report

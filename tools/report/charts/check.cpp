@@ -9,7 +9,7 @@
 #include "tools/report/charts/canvas.hpp"
 #include "tools/report/charts/region.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 void check_number(double value, bool log, const std::string& what) {
@@ -138,4 +138,4 @@ void check(const SvgOptions& options) {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -8,7 +8,7 @@
 #include "tools/report/charts/axis.hpp"
 #include "tools/report/charts/chart.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // The greatest x at which any series has a value; chart.hpp: charts have a point.
@@ -56,4 +56,4 @@ void highlight_best(Chart& chart, std::size_t most) {
                   value_text(x), chart.x.label, fmt::join(grey, ", ")));
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

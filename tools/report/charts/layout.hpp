@@ -6,7 +6,7 @@
 
 #include "tools/report/charts/page.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 inline constexpr double tick_size = 11;    // px, of numbers
 inline constexpr double name_size = 12;    // px, of names
@@ -65,4 +65,4 @@ double widest_name(const Chart& chart);
 /// The same names above the plot, in as many lines as needed.
 Fragment names_above(const Chart& chart, double width, double top);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -6,7 +6,7 @@
 #include "sim/base/index.hpp"
 #include "tools/report/charts/layout.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 std::vector<ChartPlace> places_of(const Series& series, const ChartLayout& layout) {
   std::vector<ChartPlace> places;
@@ -140,4 +140,4 @@ double widest_name(const Chart& chart) {
   return widest;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 struct Ink {
@@ -146,4 +146,4 @@ std::string faint_line_classes(bool dashed) {
   return fmt::format("ln sf faint{}", dashed ? " dash" : "");
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -8,7 +8,7 @@
 #include "tools/report/charts/axis.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 inline constexpr double page_margin = 18;  // px
 
@@ -41,4 +41,4 @@ std::string faint_marker(double x, double y, bool open, std::string_view tooltip
 std::string line_classes(std::size_t ink, bool dashed);
 std::string faint_line_classes(bool dashed);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -15,7 +15,7 @@
 
 #include "tools/report/charts/chart.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 struct PhaseCell {
   std::optional<std::size_t> winner;  // of the names
@@ -64,4 +64,4 @@ std::string phase_text(const PhaseChart& chart, int columns, int rows);
 /// "zb_h1: 42 % of the map, up to 12.3 % ahead" for each that wins anywhere, the most first.
 std::vector<std::string> phase_shares(const PhaseChart& chart);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -12,7 +12,7 @@
 #include "tools/report/charts/page.hpp"
 #include "tools/report/charts/phase.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr double phase_tick = 11;  // px, of numbers
@@ -348,4 +348,4 @@ std::string phase_svg(const PhaseChart& chart, const SvgOptions& options) {
       body, grid.plot.bottom + 38, chart.footnotes, options);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -10,7 +10,7 @@
 #include "tools/report/charts/phase.hpp"
 #include "tools/report/svg/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr int widest_cell = 4;  // characters
@@ -146,4 +146,4 @@ std::string phase_text(const PhaseChart& chart, int columns, int rows) {
   return out;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

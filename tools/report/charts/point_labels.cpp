@@ -5,7 +5,7 @@
 
 #include "tools/report/charts/layout.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr double beside_point = 7;  // px, from a point to its label
@@ -108,4 +108,4 @@ std::string point_labels(const Chart& chart, const ChartLayout& layout) {
   return out;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

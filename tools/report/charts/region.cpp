@@ -7,7 +7,7 @@
 
 #include "sim/base/errors.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 ValueScale value_scale(const Region& region) {
   std::optional<double> low;
@@ -104,4 +104,4 @@ std::string value_title(const Region& region) {
   return axis_title(axis);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -8,7 +8,7 @@
 
 #include "tools/report/charts/axis.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The least and the greatest value of a region.
 ValueScale value_scale(const Region& region);
@@ -34,4 +34,4 @@ std::vector<std::string> notes_of(const Region& region);
 /// "speed-up, ×"
 std::string value_title(const Region& region);
 
-}  // namespace stageline
+}  // namespace stageline::report

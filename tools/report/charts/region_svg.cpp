@@ -8,7 +8,7 @@
 #include "tools/report/charts/page.hpp"
 #include "tools/report/charts/region.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr double region_tick = 11;  // px, of numbers
@@ -264,4 +264,4 @@ std::string region_svg(const Region& region, const SvgOptions& options) {
       body, grid.plot.bottom + 38, notes_of(region), options);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -11,7 +11,7 @@
 #include "tools/report/charts/region.hpp"
 #include "tools/report/svg/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string cell_character(const Region& region, const ValueScale& scale,
@@ -156,4 +156,4 @@ std::string region_text(const Region& region, int columns, int rows) {
   return out;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -7,7 +7,7 @@
 
 #include "tools/report/charts/layout.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t most_markers = 40;
@@ -241,4 +241,4 @@ std::string chart_svg(const Chart& chart, const SvgOptions& options) {
                         body, layout.plot.bottom + 38, chart.footnotes, options);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

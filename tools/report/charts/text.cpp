@@ -10,7 +10,7 @@
 #include "tools/report/charts/canvas.hpp"
 #include "tools/report/svg/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t most_joined = 4;  // series; lines between more would be clutter
@@ -199,4 +199,4 @@ std::string chart_text(const Chart& chart, int columns, int rows) {
   return out;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -13,7 +13,7 @@
 #include "tools/report/charts/page.hpp"
 #include "tools/report/svg/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr double pitch = 20;      // px, of bars
@@ -123,4 +123,4 @@ std::string tornado_svg(const Tornado& tornado, const SvgOptions& options) {
                         body, bottom + 36, tornado.footnotes, options);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

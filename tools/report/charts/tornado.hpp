@@ -11,7 +11,7 @@
 
 #include "tools/report/svg/options.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// Changes in percent; below 0 is better.
 struct TornadoBar {
@@ -34,4 +34,4 @@ struct Tornado {
 /// UsageError where there is no bar, for a number that is not finite, and for a width out of range.
 std::string tornado_svg(const Tornado& tornado, const SvgOptions& options = {});
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -14,7 +14,7 @@
 #include "tools/report/charts/waterfall_stacks.hpp"
 #include "tools/report/svg/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr double bar_thickness = 13;  // px, of a bar
@@ -147,4 +147,4 @@ std::string waterfall_svg(const WaterfallChart& chart, const SvgOptions& options
                         body, bottom + 36, chart.footnotes, options);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

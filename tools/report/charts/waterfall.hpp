@@ -15,7 +15,7 @@
 
 #include "tools/report/svg/options.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A bar of one waterfall, in the unit of the axis. `to` is below `from` where the piece lessens
 /// the whole.
@@ -54,4 +54,4 @@ struct WaterfallChart {
 /// out of range.
 std::string waterfall_svg(const WaterfallChart& chart, const SvgOptions& options = {});
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 #include "tools/report/charts/layout.hpp"
 #include "tools/report/svg/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr double stack_pitch = 19;   // px, of bars
@@ -105,4 +105,4 @@ Fragment draw_stacks(const WaterfallChart& chart, const StackFrame& frame, doubl
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

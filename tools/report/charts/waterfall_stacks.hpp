@@ -11,7 +11,7 @@
 #include "tools/report/charts/waterfall.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The sums of the parts below and above 0.
 std::pair<double, double> stack_ends(const WaterfallStack& stack);
@@ -29,4 +29,4 @@ struct StackFrame {
 /// they differ without colours, too.
 Fragment draw_stacks(const WaterfallChart& chart, const StackFrame& frame, double top);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -11,7 +11,7 @@
 #include "tools/report/json/outcome.hpp"
 #include "tools/study/figures/contradictions.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string error_json(std::string_view kind, std::string_view message) {
@@ -31,7 +31,7 @@ Json ranking_json(const RankedRows& ranking) {
 
 }  // namespace
 
-std::string print_result(const Request& request, const Result& result) {
+std::string print_result(const answers::Request& request, const answers::Result& result) {
   std::string rows;
   for (const Row& row : result.rows) {
     rows += rows.empty() ? "\n" : ",\n";
@@ -46,7 +46,7 @@ std::string print_result(const Request& request, const Result& result) {
 
 std::string answer(std::string_view request_json) {
   return or_error([&] {
-    const Request request = parse_request(request_json);
+    const answers::Request request = answers::parse_request(request_json);
     return print_result(request, answer(request, request.timeline ? Keep::spans : Keep::facts));
   });
 }
@@ -67,4 +67,4 @@ std::string or_error(const std::function<std::string()>& work) {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 #include "tools/report/json/row_parts.hpp"
 #include "tools/report/text/bound.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // period · microbatches / (rounds · round) in lowest terms.
@@ -32,7 +32,7 @@ Json exact_step(const Bound& bound) {
 
 }  // namespace
 
-std::string bound_json(const BoundAnswer& answered) {
+std::string bound_json(const answers::BoundAnswer& answered) {
   const Setting& setting = answered.setting;
   const Case& asked = answered.asked;
   if (!answered.bound) return unanswered_json(asked, no_bound(asked));
@@ -85,4 +85,4 @@ std::string bound_json(const BoundAnswer& answered) {
   return result.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

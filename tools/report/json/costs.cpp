@@ -3,7 +3,7 @@
 #include "tools/report/text/costs.hpp"
 #include "tools/base/json.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 Json maybe(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
@@ -129,4 +129,4 @@ std::string against_json(const Model& first, const Model& second,
   return result.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

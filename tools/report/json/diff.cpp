@@ -4,10 +4,10 @@
 #include "tools/base/json.hpp"
 #include "tools/report/json/row_parts.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
-Json times_json(const std::optional<SideTimes>& side) {
+Json times_json(const std::optional<answers::SideTimes>& side) {
   if (!side) return nullptr;
   Json json;
   put_time(json, "makespan", side->makespan);
@@ -25,7 +25,7 @@ Json times_json(const std::optional<SideTimes>& side) {
 
 }  // namespace
 
-std::string diff_json(const DiffReport& report) {
+std::string diff_json(const answers::DiffReport& report) {
   const ProgramDiff& diff = report.diff;
   Json result;
   result["first"] = report.first_name;
@@ -65,4 +65,4 @@ std::string diff_json(const DiffReport& report) {
   return result.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

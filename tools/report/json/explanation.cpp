@@ -2,9 +2,9 @@
 #include "tools/base/json.hpp"
 #include "tools/report/text/step_parts.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
-std::string explanation_json(const Explanation& found) {
+std::string explanation_json(const answers::Explanation& found) {
   Json result;
   result["model"] = found.setting.model.name;
   result["schedule"] = found.outcome.schedule;
@@ -26,7 +26,7 @@ std::string explanation_json(const Explanation& found) {
       found.memory_measured ? Json(found.memory_measured->count) : Json(nullptr);
   result["parts"] = step_parts_json(found.parts);
   Json suspects = Json::array();
-  for (const Suspect& one : found.suspects) {
+  for (const answers::Suspect& one : found.suspects) {
     Json row{{"cause", one.name},
              {"words", one.words},
              {"check", one.check},
@@ -40,4 +40,4 @@ std::string explanation_json(const Explanation& found) {
   return result.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -2,7 +2,7 @@
 #include "tools/report/text/hybrid.hpp"
 #include "tools/base/json.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 Json point_json(const HybridPoint& point) {
@@ -37,4 +37,4 @@ std::string hybrid_json(const Case& asked, const HybridStudy& study) {
   return object.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -4,7 +4,7 @@
 #include "sim/base/index.hpp"
 #include "tools/base/json.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 std::string lint_json(const std::string& file, const Program& program, const Lint& lint) {
   const auto or_null = [](bool known, auto value) { return known ? Json(value) : Json(nullptr); };
@@ -37,4 +37,4 @@ std::string lint_json(const std::string& file, const Program& program, const Lin
   return all.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -4,7 +4,7 @@
 #include "sim/base/index.hpp"
 #include "tools/base/json.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string_view source_word(RangeSource source) {
@@ -48,4 +48,4 @@ std::string measured_idle_json(const KinetoRun& run, const MeasuredIdle& idle) {
   return result.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -2,9 +2,9 @@
 #include "tools/base/json.hpp"
 #include "tools/report/json/row_parts.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
-std::string optimal_json(const OptimalAnswer& answered) {
+std::string optimal_json(const answers::OptimalAnswer& answered) {
   const Optimal& found = answered.found;
   Json result;
   result["model"] = answered.setting.model.name;
@@ -28,4 +28,4 @@ std::string optimal_json(const OptimalAnswer& answered) {
   return result.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -20,7 +20,7 @@
 #include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 Json bytes_or_null(Bytes bytes, bool known) { return known ? Json(bytes.count) : Json(nullptr); }
@@ -415,7 +415,7 @@ Json measured_json(const MeasuredRuns& runs) {
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                          bool timeline, const MeasuredRuns* measured, const TrainingBudget& budget,
                          const Waterfall* waterfall, const WaysToFit* ways,
-                         const std::vector<StepPart>& from_peak) {
+                         const std::vector<answers::StepPart>& from_peak) {
   Json result = json_of(setting, asked, outcome, timeline, budget_figures(asked, outcome, budget));
   if (measured != nullptr) result["measured"] = measured_json(*measured);
   if (waterfall != nullptr) result["waterfall"] = waterfall_json(*waterfall);
@@ -481,4 +481,4 @@ std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
   return all.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -16,7 +16,7 @@
 #include "tools/study/study.hpp"
 #include "tools/study/whatif/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// Real runs of a program, beside the prediction of it.
 struct MeasuredRuns {
@@ -38,7 +38,7 @@ std::string outcome_json(const Setting& setting, const Case& asked, const Outcom
                          bool timeline, const MeasuredRuns* measured = nullptr,
                          const TrainingBudget& budget = {}, const Waterfall* waterfall = nullptr,
                          const WaysToFit* ways = nullptr,
-                         const std::vector<StepPart>& from_peak = {});
+                         const std::vector<answers::StepPart>& from_peak = {});
 
 /// The same of a row with an outcome.
 std::string row_json(const Setting& setting, const Row& row, bool timeline);
@@ -66,4 +66,4 @@ std::string uncertainty_json(const Setting& setting, const std::vector<Uncertain
                              const std::vector<std::string>& said, const Failures* failures,
                              const LongRun* run, bool partial);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,7 +5,7 @@
 #include "tools/base/json.hpp"
 #include "tools/report/json/row_parts.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 Json side_json(const StepCut& side) {
@@ -69,4 +69,4 @@ std::string overlay_json(const Overlay& overlay) {
   return result.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -8,7 +8,7 @@
 #include "tools/study/evidence/ties.hpp"
 #include "tools/study/figures/ranking.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 Json degrees_json(const Degrees& degrees) {
@@ -35,9 +35,9 @@ void put_range(Json& object, const Verdict& verdict) {
   object["step_range_of"] = provenance_of(*verdict.intervals.step);
 }
 
-Json point_json(const Model& model, const PlanPoint& point, const PlanView& view) {
-  const Candidate& candidate = point.candidate;
-  const Shape& shape = candidate.shape;
+Json point_json(const Model& model, const planner::PlanPoint& point, const PlanView& view) {
+  const planner::Candidate& candidate = point.candidate;
+  const planner::Shape& shape = candidate.shape;
   const Verdict& verdict = point.verdict;
   Json object;
   object["schedule"] = title(candidate.spec);
@@ -81,7 +81,7 @@ Json point_json(const Model& model, const PlanPoint& point, const PlanView& view
   return object;
 }
 
-Json dropped_json(const PlanDropped& one) {
+Json dropped_json(const planner::PlanDropped& one) {
   Json object{{"flags", one.what}, {"why", one.why}, {"candidates", one.candidates}};
   if (one.bound) put_time(object, "bound", *one.bound);
   return object;
@@ -89,8 +89,9 @@ Json dropped_json(const PlanDropped& one) {
 
 }  // namespace
 
-std::string plan_json(const Setting& setting, const PlanRequest& request, const Plan& plan,
-                      const PlanView& view, const std::vector<std::string>& said) {
+std::string plan_json(const Setting& setting, const planner::PlanRequest& request,
+                      const planner::Plan& plan, const PlanView& view,
+                      const std::vector<std::string>& said) {
   const std::vector<std::size_t>& tied = plan.tied;
   Json object;
   object["model"] = setting.model.name;
@@ -98,7 +99,7 @@ std::string plan_json(const Setting& setting, const PlanRequest& request, const 
   object["cluster"] = setting.cluster.fixed ? Json(setting.cluster.fixed->name) : Json(nullptr);
   object["samples"] = request.samples;
   if (setting.model.tokens > 0) object["tokens"] = request.samples * setting.model.tokens;
-  object["objective"] = stageline::name(request.objective);
+  object["objective"] = planner::name(request.objective);
   object["within"] = request.within.value_or(default_within);
   object["slower_by"] = request.slower_by ? Json(*request.slower_by) : Json(nullptr);
   object["front"] = Json::array();
@@ -131,7 +132,7 @@ std::string plan_json(const Setting& setting, const PlanRequest& request, const 
   if (request.keep_dropped) {
     object["pruned"] = Json::array();
     object["refused"] = Json::array();
-    for (const PlanDropped& one : plan.dropped) {
+    for (const planner::PlanDropped& one : plan.dropped) {
       object[one.bound ? "pruned" : "refused"].push_back(dropped_json(one));
     }
   }
@@ -139,4 +140,4 @@ std::string plan_json(const Setting& setting, const PlanRequest& request, const 
   return object.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -6,11 +6,12 @@
 
 #include "tools/report/text/plan.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// {"front": […], "recommended": …, "sentence": …, "bound_ps": …, …}. `view` makes the commands;
 /// `said`: all notes.
-std::string plan_json(const Setting& setting, const PlanRequest& request, const Plan& plan,
-                      const PlanView& view, const std::vector<std::string>& said);
+std::string plan_json(const Setting& setting, const planner::PlanRequest& request,
+                      const planner::Plan& plan, const PlanView& view,
+                      const std::vector<std::string>& said);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -2,12 +2,12 @@
 #include "tools/base/json.hpp"
 #include "tools/report/text/step_parts.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
-Json ranks_json(const ProfiledRun& found) {
+Json ranks_json(const answers::ProfiledRun& found) {
   Json ranks = Json::array();
-  for (const ProfiledRank& rank : found.ranks) {
+  for (const answers::ProfiledRank& rank : found.ranks) {
     Json row{{"rank", rank.name}};
     put_time(row, "whole", rank.whole);
     put_time(row, "late", rank.late);
@@ -23,9 +23,9 @@ Json ranks_json(const ProfiledRun& found) {
   return ranks;
 }
 
-Json links_json(const ProfiledRun& found) {
+Json links_json(const answers::ProfiledRun& found) {
   Json links = Json::array();
-  for (const MeasuredLink& link : found.links) {
+  for (const answers::MeasuredLink& link : found.links) {
     Json row{{"from", link.from}, {"to", link.to}, {"messages", link.messages}};
     put_time(row, "median", link.median);
     put_time(row, "of_9_in_10", link.most);
@@ -39,7 +39,7 @@ Json links_json(const ProfiledRun& found) {
 
 }  // namespace
 
-std::string profiled_json(const ProfiledRun& found) {
+std::string profiled_json(const answers::ProfiledRun& found) {
   Json result;
   result["microbatches"] = found.run.program.microbatches;
   result["steps"] = Json::array();
@@ -56,4 +56,4 @@ std::string profiled_json(const ProfiledRun& found) {
   return result.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,7 +5,7 @@
 
 #include "tools/inputs/degrees.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr double many_samples = 1e6;
@@ -100,4 +100,4 @@ void put_degrees(Json& json, const Case& asked) {
   json["degrees"] = std::move(object);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

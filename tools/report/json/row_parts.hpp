@@ -10,7 +10,7 @@
 #include "tools/report/figure_table.hpp"
 #include "tools/study/case.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// Sets the key of the figure, where it has one for this row.
 void put_figure(Json& row, const FigureRow& figure, const FigureFacts& facts);
@@ -32,4 +32,4 @@ void put_degrees(Json& object, const Case& asked);
 /// As a program spells them.
 Json ops_json(const std::vector<Op>& ops);
 
-}  // namespace stageline
+}  // namespace stageline::report

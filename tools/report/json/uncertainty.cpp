@@ -4,7 +4,7 @@
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/json/row_parts.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 Json failures_json(const Failures& failures, const LongRun* run) {
@@ -49,4 +49,4 @@ std::string uncertainty_json(const Setting& setting, const std::vector<Uncertain
   return result.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,17 +5,17 @@
 
 #include "schedulers/scheduler.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
-Json kinds_json(const std::vector<ChangeKind>& kinds) {
+Json kinds_json(const std::vector<planner::ChangeKind>& kinds) {
   Json names = Json::array();
-  for (const ChangeKind kind : kinds) names.push_back(name(kind));
+  for (const planner::ChangeKind kind : kinds) names.push_back(name(kind));
   return names;
 }
 
 Json way_json(const WayToFit& way) {
-  const ChangedCandidate& changed = way.changed;
+  const planner::ChangedCandidate& changed = way.changed;
   Json result;
   result["what"] = way.what;
   result["flags"] = way.flags;
@@ -49,4 +49,4 @@ Json ways_to_fit_json(const WaysToFit& ways) {
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -4,10 +4,10 @@
 #include "tools/base/json.hpp"
 #include "tools/compare/advice.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// {"fitting": […], "nearest": …, "simulated": …, "refused": …, "tried": […], "all": …}; keys
 /// in tools/report/json/README.md.
 Json ways_to_fit_json(const WaysToFit& ways);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,9 +5,9 @@
 #include "tools/report/page/comparison_page.hpp"
 #include "tools/report/text/compared.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
-Page compared_page(const Comparison& found, const ComparisonView& view,
+Page compared_page(const answers::Comparison& found, const ComparisonView& view,
                    std::vector<std::string> commands, std::vector<std::string> said) {
   ComparisonReport report{found.setting, found.rows, found.orders, view, compared_heading(found)};
   report.commands = std::move(commands);
@@ -24,4 +24,4 @@ Page compared_page(const Comparison& found, const ComparisonView& view,
   return comparison_page(report);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

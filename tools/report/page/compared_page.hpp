@@ -8,11 +8,11 @@
 #include "tools/report/page/page.hpp"
 #include "tools/report/text/comparison.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// `view`: that of with_rows(). `commands`: by row, that reproduce it. `said`: the notes. Rows were
 /// redrawn.
-Page compared_page(const Comparison& found, const ComparisonView& view,
+Page compared_page(const answers::Comparison& found, const ComparisonView& view,
                    std::vector<std::string> commands, std::vector<std::string> said);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -16,7 +16,7 @@
 #include "tools/report/text/sensitivity.hpp"
 #include "tools/study/figures/ranking.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr double page_quantile = 0.95;
@@ -220,4 +220,4 @@ Page comparison_page(const ComparisonReport& report) {
   return page;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

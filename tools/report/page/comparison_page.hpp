@@ -11,7 +11,7 @@
 #include "tools/report/text/waterfall.hpp"
 #include "tools/study/whatif/sensitivity.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// What the page is made of. `rows` and all that refers to them must outlive the call.
 struct ComparisonReport {
@@ -35,4 +35,4 @@ Page comparison_page(const ComparisonReport& report);
 /// The row's section of the page, in words that a reader clicks: "row3".
 std::string page_row_id(std::size_t row);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,7 +5,7 @@
 #include "tools/base/table.hpp"
 #include "tools/report/page/page_json.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // Colours of charts.css that are not grey.
@@ -46,4 +46,4 @@ PageSection curves_section(std::string title, Chart chart) {
   return {"curves", std::move(title), data.text(), {}};
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

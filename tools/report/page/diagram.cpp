@@ -14,7 +14,7 @@
 #include "tools/base/json.hpp"
 #include "tools/report/page/diagram_columns.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 template <class Kind>
@@ -121,4 +121,4 @@ PageSection diagram_section(std::string title, const std::vector<DiagramRun>& ru
   return section;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

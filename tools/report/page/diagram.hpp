@@ -25,7 +25,7 @@
 #include "tools/report/timeline/drawing.hpp"
 #include "tools/study/outcome.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A run, and the result that it is of, which knows bytes and the critical path; null: measured.
 struct DiagramRun {
@@ -35,4 +35,4 @@ struct DiagramRun {
 
 PageSection diagram_section(std::string title, const std::vector<DiagramRun>& runs);
 
-}  // namespace stageline
+}  // namespace stageline::report

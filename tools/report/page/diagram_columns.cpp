@@ -11,7 +11,7 @@
 #include "sim/rules.hpp"
 #include "tools/report/page/varint.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // The same for the same op, whether overlapped or not.
@@ -245,4 +245,4 @@ bool add_curves(std::vector<PageBlob>& blobs, const std::string& prefix, const D
   return exact;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

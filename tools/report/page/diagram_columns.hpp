@@ -6,7 +6,7 @@
 
 #include "tools/report/page/diagram.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// `prefix`: of the names, "0.".
 void add_spans(std::vector<PageBlob>& blobs, const std::string& prefix, const Drawing& drawing);
@@ -18,4 +18,4 @@ void add_path(std::vector<PageBlob>& blobs, const std::string& prefix, const Dra
 /// Whether every point is there: of long curves the highest in each of many equal intervals.
 bool add_curves(std::vector<PageBlob>& blobs, const std::string& prefix, const Drawing& drawing);
 
-}  // namespace stageline
+}  // namespace stageline::report

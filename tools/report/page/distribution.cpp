@@ -4,7 +4,7 @@
 
 #include "tools/report/page/page_json.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr int cumulative_points = 101;  // of a cumulative curve
@@ -59,4 +59,4 @@ PageSection distribution_section(std::string title, const std::vector<NamedDistr
   return {"distribution", std::move(title), data.text(), {}};
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

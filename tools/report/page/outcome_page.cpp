@@ -6,7 +6,7 @@
 #include "tools/report/page/sections.hpp"
 #include "tools/report/text/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 Page page_of(const Setting& setting, std::span<const Case> asked,
              std::span<const Outcome> outcomes) {
@@ -29,7 +29,7 @@ Page page_of(const Setting& setting, std::span<const Case> asked,
   return page;
 }
 
-Page simulation_page(const Simulation& found) {
+Page simulation_page(const answers::Simulation& found) {
   Page page = page_of(found.setting, {&found.asked, 1}, {&found.outcome, 1});
   if (!found.waterfall) return page;
   page.sections.push_back(waterfall_section(
@@ -37,4 +37,4 @@ Page simulation_page(const Simulation& found) {
   return page;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -14,7 +14,7 @@
 #include "tools/report/svg/text.hpp"
 #include "traces/gzip.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t alignment = 8;  // of each blob, so that the page reads it in place
@@ -142,4 +142,4 @@ std::string page_html(const Page& page) {
   return html;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

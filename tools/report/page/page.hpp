@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stageline {
+namespace stageline::report {
 
 /// The elements of a blob: in the page a typed array of the same name.
 enum class BlobType : std::uint8_t { u8, u16, u32, i32, f64 };
@@ -54,4 +54,4 @@ std::string page_html(const Page& page);
 /// Paragraphs.
 PageSection text_section(std::string title, const std::vector<std::string>& paragraphs);
 
-}  // namespace stageline
+}  // namespace stageline::report

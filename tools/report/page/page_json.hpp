@@ -6,7 +6,7 @@
 #include "tools/base/json.hpp"
 #include "tools/report/page/sections.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// {"value": picoseconds, "text": "14.48 ms"}
 inline Json page_time(Time time) {
@@ -18,4 +18,4 @@ inline Json page_line(const std::optional<ReferenceValue>& line) {
   return {{"value", line->value}, {"words", line->words}, {"definition", line->definition}};
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

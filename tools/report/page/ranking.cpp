@@ -2,7 +2,7 @@
 #include "tools/base/table.hpp"
 #include "tools/report/page/page_json.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 PageSection ranking_section(std::string title, const RankingBars& bars) {
   Json data{{"axis", "step"},
@@ -34,4 +34,4 @@ PageSection ranking_section(std::string title, const RankingBars& bars) {
   return {"ranking", std::move(title), data.text(), {}};
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

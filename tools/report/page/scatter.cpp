@@ -3,7 +3,7 @@
 
 #include "tools/report/page/page_json.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 void mark_front(std::vector<ScatterPoint>& points) {
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -51,4 +51,4 @@ PageSection scatter_section(std::string title, ScatterChart chart) {
   return {"scatter", std::move(title), data.text(), {}};
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

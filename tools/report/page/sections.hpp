@@ -14,7 +14,7 @@
 #include "tools/study/outcome.hpp"
 #include "tools/study/whatif/scenario_runs.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A row of the page: bars and points of the same `id` lead to the row of the table.
 struct PageRow {
@@ -105,4 +105,4 @@ PageSection distribution_section(std::string title, const std::vector<NamedDistr
 /// others are grey.
 PageSection curves_section(std::string title, Chart chart);
 
-}  // namespace stageline
+}  // namespace stageline::report

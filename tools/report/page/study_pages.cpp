@@ -14,7 +14,7 @@
 #include "tools/report/text/sensitivity.hpp"
 #include "tools/report/text/uncertainty.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -27,19 +27,19 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-std::string point_name(const PlanPoint& point, std::size_t place) {
+std::string point_name(const planner::PlanPoint& point, std::size_t place) {
   return fmt::format("{} {}", place + 1, title(point.candidate.spec));
 }
 
-PageRow point_row(const Plan& plan, std::size_t place) {
+PageRow point_row(const planner::Plan& plan, std::size_t place) {
   return {fmt::format("point{}", place + 1), place == plan.recommended ? "recommended" : ""};
 }
 
 // A series for each number of devices.
-ScatterChart front_of(const Plan& plan, const PlanView& view) {
+ScatterChart front_of(const planner::Plan& plan, const PlanView& view) {
   std::map<int, ScatterSeries> by_devices;
   for (std::size_t place = 0; place < plan.front.size(); ++place) {
-    const PlanPoint& point = plan.front[place];
+    const planner::PlanPoint& point = plan.front[place];
     if (point.verdict.peak.empty()) continue;
     const int devices = point.devices();
     ScatterSeries& series = by_devices[devices];
@@ -58,7 +58,7 @@ ScatterChart front_of(const Plan& plan, const PlanView& view) {
 }
 
 // The recommendation with its command, or what is missing, and how far it is from the best.
-std::vector<std::string> plan_advice(const Plan& plan, const PlanView& view) {
+std::vector<std::string> plan_advice(const planner::Plan& plan, const PlanView& view) {
   std::vector<std::string> advice;
   if (plan.recommended) {
     advice = {plan.sentence, command_of(plan.front[*plan.recommended], view)};
@@ -130,10 +130,10 @@ Page sensitivity_page(const std::string& model, const Outcome& outcome, const Se
   return page;
 }
 
-Page plan_page(const PlanAnswer& found, const PlanView& view,
+Page plan_page(const answers::PlanAnswer& found, const PlanView& view,
                const std::vector<std::string>& said) {
   const Setting& setting = found.setting;
-  const Plan& plan = found.plan;
+  const planner::Plan& plan = found.plan;
   Page page = page_with("Plan · " + setting.model.name,
                         {plan_heading(setting, found.request), plan_advice(plan, view), said});
   const ScatterChart chart = front_of(plan, view);
@@ -181,4 +181,4 @@ Page overlay_page(const Overlay& overlay) {
   return page;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -12,7 +12,7 @@
 #include "tools/report/text/plan.hpp"
 #include "tools/study/whatif/sensitivity.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// Words around an answer, each a sentence or a line.
 struct PageWords {
@@ -35,9 +35,10 @@ Page sensitivity_page(const std::string& model, const Outcome& outcome, const Se
                       std::size_t most, const PageWords& words);
 
 /// The front, and where it is drawn the recommended point. `said`: the notes.
-Page plan_page(const PlanAnswer& found, const PlanView& view, const std::vector<std::string>& said);
+Page plan_page(const answers::PlanAnswer& found, const PlanView& view,
+               const std::vector<std::string>& said);
 
 /// Both timelines on one axis, and all ops that both have.
 Page overlay_page(const Overlay& overlay);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -4,7 +4,7 @@
 #include "tools/base/json.hpp"
 #include "tools/report/page/sections.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 PageSection table_section(std::string title, const Sheet& sheet, const std::vector<PageRow>& rows) {
   Json data;
@@ -34,4 +34,4 @@ PageSection table_section(std::string title, const Sheet& sheet) {
   return table_section(std::move(title), sheet, rows);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

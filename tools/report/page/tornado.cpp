@@ -6,7 +6,7 @@
 #include "tools/base/json.hpp"
 #include "tools/report/page/sections.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 PageSection tornado_section(std::string title, const Tornado& tornado,
                             const std::string& sentence) {
@@ -22,4 +22,4 @@ PageSection tornado_section(std::string title, const Tornado& tornado,
   return {"tornado", std::move(title), data.text(), {}};
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -8,7 +8,7 @@
 
 #include "tools/report/page/page.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A column of a table, to be a blob.
 class VarintColumn {
@@ -37,4 +37,4 @@ class VarintColumn {
   std::int64_t last_ = 0;
 };
 
-}  // namespace stageline
+}  // namespace stageline::report

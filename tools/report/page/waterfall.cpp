@@ -8,7 +8,7 @@
 #include "tools/base/json.hpp"
 #include "tools/report/page/sections.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // By StepCause.
@@ -51,4 +51,4 @@ PageSection waterfall_section(std::string title, const WaterfallChart& chart,
   return {"waterfall", std::move(title), data.text(), {}};
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace stageline {
+namespace stageline::report {
 
 /// An inline text, and its hash as a content security policy names it: "'sha256-…'".
 struct WebText {
@@ -13,4 +13,4 @@ struct WebText {
 const WebText& page_script();
 const WebText& page_style();
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,7 +5,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 struct CategoryPaint {
@@ -55,4 +55,4 @@ std::string category_style(Theme theme) {
   return "<style>" + css + "</style>\n";
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -7,7 +7,7 @@
 #include "sim/analysis/memory_categories.hpp"
 #include "tools/report/svg/options.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The CSS class ("qw"), and the name in the legend ("weights").
 std::string_view css_class(MemoryCategory category);
@@ -16,4 +16,4 @@ std::string_view words(MemoryCategory category);
 /// The <style> element of these classes, beside style_sheet(), whose hatches it uses.
 std::string category_style(Theme theme);
 
-}  // namespace stageline
+}  // namespace stageline::report

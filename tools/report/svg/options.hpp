@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace stageline {
+namespace stageline::report {
 
 enum class Theme : std::uint8_t {
   automatic,  // light, or dark where the viewer asks for it (prefers-color-scheme)
@@ -21,4 +21,4 @@ struct SvgOptions {
   bool plain = false;
 };
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 std::string svg_number(double value) {
   std::string text = fmt::format("{:.2f}", value);
@@ -201,4 +201,4 @@ std::string tick_label(const Axis& axis, std::int64_t value) {
                      axis.decimals);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

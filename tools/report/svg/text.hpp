@@ -8,7 +8,7 @@
 
 #include "sim/base/units.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// At most two decimals, no trailing zeros, never "-0".
 std::string svg_number(double value);
@@ -45,4 +45,4 @@ Axis byte_axis(Bytes top, int intervals);
 /// The label of one tick, without the unit.
 std::string tick_label(const Axis& axis, std::int64_t value);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -8,7 +8,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 struct Paint {
@@ -285,4 +285,4 @@ std::string ramp_colour(double share) {
                      channel(0xc8, 0x39));
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 #include "sim/op.hpp"
 #include "tools/report/svg/options.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The paint of a box. The order is that of the legend, and of the stack in merged cells, from
 /// below.
@@ -72,4 +72,4 @@ std::string idle_style(Theme theme);
 /// Colour of one of many curves, from blue (0) to orange (1), legible on light and dark ground.
 std::string ramp_colour(double share);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 #include "tools/base/text.hpp"
 #include "tools/report/text/heading.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string above_bound(Time step, Time bound) {
@@ -49,7 +49,7 @@ std::string no_bound(const Case& asked) {
                      asked.sharing == Sharing::fair ? "; --sharing fifo may have one" : "");
 }
 
-std::string bound_text(const BoundAnswer& answered, int width, bool quiet) {
+std::string bound_text(const answers::BoundAnswer& answered, int width, bool quiet) {
   const std::string schedule = title(answered.asked.spec);
   std::string lines = quiet ? "" : heading(answered.setting, answered.asked) + "\n";
   if (!answered.bound)
@@ -71,4 +71,4 @@ std::string bound_text(const BoundAnswer& answered, int width, bool quiet) {
   return wrapped(lines, width) + bounds_table(bound, width) + wrapped(end, width);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

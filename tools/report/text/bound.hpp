@@ -6,16 +6,16 @@
 
 #include "tools/answers/bounded.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// Why there is no bound, in one sentence.
 std::string no_bound(const Case& asked);
 
 /// Heading (unless `quiet`), step, cycle, the table of the bounds, and the distance to the largest;
 /// wrapped.
-std::string bound_text(const BoundAnswer& answered, int width, bool quiet);
+std::string bound_text(const answers::BoundAnswer& answered, int width, bool quiet);
 
 /// Keys in tools/report/json/README.md.
-std::string bound_json(const BoundAnswer& answered);
+std::string bound_json(const answers::BoundAnswer& answered);
 
-}  // namespace stageline
+}  // namespace stageline::report

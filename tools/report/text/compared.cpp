@@ -14,7 +14,7 @@
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/figures/notes.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr int speedup_rows = 16;  // of the chart as text
@@ -85,7 +85,7 @@ bool has_content(const std::vector<Row>& rows, const RankedRows& order) {
 
 bool does_not_fit(const Row& row) { return row.outcome && row.outcome->fit == Fit::no; }
 
-std::string sweep_chart(const Comparison& found, int columns) {
+std::string sweep_chart(const answers::Comparison& found, int columns) {
   Chart chart = speedup_chart(found.setting, found.rows);
   chart.title.clear();  // the heading says it
   if (std::any_of(found.rows.begin(), found.rows.end(), does_not_fit)) {
@@ -119,14 +119,14 @@ std::vector<Impossible> impossible_rows(const std::vector<Row>& rows) {
   return reasons;
 }
 
-ComparisonView with_rows(ComparisonView view, const Comparison& found) {
+ComparisonView with_rows(ComparisonView view, const answers::Comparison& found) {
   view.cuts = cuts_differ(found.rows);
   view.recomputations = differences_of(found.rows).recomputations;
   if (!found.uncertain.empty()) view.uncertain = &found.uncertain;
   return view;
 }
 
-std::string compared_heading(const Comparison& found) {
+std::string compared_heading(const answers::Comparison& found) {
   Case first = found.rows.front().asked;
   first.partition = cuts_of(found.rows);
   first.found_cut.reset();
@@ -134,7 +134,7 @@ std::string compared_heading(const Comparison& found) {
                        : heading(found.setting, first);
 }
 
-std::string compared_text(const Comparison& found, const ComparisonView& view,
+std::string compared_text(const answers::Comparison& found, const ComparisonView& view,
                           const ComparedView& beside) {
   std::string text;
   const auto say = [&](const std::string& lines) { text += wrapped(lines, beside.width); };
@@ -155,8 +155,8 @@ std::string compared_text(const Comparison& found, const ComparisonView& view,
   return text;
 }
 
-std::vector<std::string> compared_notes(const Comparison& found, const ComparisonView& view,
-                                        std::vector<std::string> said) {
+std::vector<std::string> compared_notes(const answers::Comparison& found,
+                                        const ComparisonView& view, std::vector<std::string> said) {
   const std::vector<Row>& rows = found.rows;
   said.insert(said.end(), found.notes.begin(), found.notes.end());
   if (!found.both.empty()) {
@@ -198,4 +198,4 @@ std::vector<std::string> compared_notes(const Comparison& found, const Compariso
   return said;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

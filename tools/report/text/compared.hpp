@@ -7,7 +7,7 @@
 #include "tools/answers/compared.hpp"
 #include "tools/report/text/comparison.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// Reasons why rows have no outcome, each once, with the rows that share it.
 struct Impossible {
@@ -22,10 +22,10 @@ struct Impossible {
 std::vector<Impossible> impossible_rows(const std::vector<Row>& rows);
 
 /// The view with what the rows add to it: their scenarios, and whether their cuts differ.
-ComparisonView with_rows(ComparisonView view, const Comparison& found);
+ComparisonView with_rows(ComparisonView view, const answers::Comparison& found);
 
 /// The lines above the tables.
-std::string compared_heading(const Comparison& found);
+std::string compared_heading(const answers::Comparison& found);
 
 /// What is shown beside the tables.
 struct ComparedView {
@@ -35,12 +35,12 @@ struct ComparedView {
 };
 /// Heading, tables with their advice, causes, changes after which a row fits, and the chart of a
 /// sweep; wrapped. `view` is that of with_rows().
-std::string compared_text(const Comparison& found, const ComparisonView& view,
+std::string compared_text(const answers::Comparison& found, const ComparisonView& view,
                           const ComparedView& beside);
 
 /// What must be known to read the rows, each once, behind what was `said`. `view` is that of
 /// with_rows().
-std::vector<std::string> compared_notes(const Comparison& found, const ComparisonView& view,
-                                        std::vector<std::string> said);
+std::vector<std::string> compared_notes(const answers::Comparison& found,
+                                        const ComparisonView& view, std::vector<std::string> said);
 
-}  // namespace stageline
+}  // namespace stageline::report

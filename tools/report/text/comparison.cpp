@@ -14,7 +14,7 @@
 #include "tools/base/text.hpp"
 #include "tools/report/text/comparison_columns.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // As names are compared: in lower case, with blanks.
@@ -174,4 +174,4 @@ Sheet comparison_sheet(const std::vector<Row>& rows, const std::vector<std::size
   return sheet;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -10,7 +10,7 @@
 #include "tools/report/text/sheet.hpp"
 #include "tools/study/figures/training_rates.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 struct ComparisonView {
   int width = 0;                       // the most columns of a line; 0: any
@@ -53,4 +53,4 @@ std::string comparison_table(const std::vector<Row>& rows, const RankedRows& ord
 Sheet comparison_sheet(const std::vector<Row>& rows, const std::vector<std::size_t>& order,
                        const ComparisonView& view);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 bool has_title(const FigureRow& figure, std::string_view title) {
@@ -87,4 +87,4 @@ bool is_known(const FigureRow& figure, const std::vector<FigureFacts>& rows) {
   });
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

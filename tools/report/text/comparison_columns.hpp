@@ -10,7 +10,7 @@
 #include "tools/report/text/comparison.hpp"
 #include "tools/report/text/sheet.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The facts of the rows in `order`, which all have outcomes.
 std::vector<FigureFacts> comparison_facts(const std::vector<Row>& rows,
@@ -29,4 +29,4 @@ bool is_shown_unasked(const FigureRow& figure, const std::vector<FigureFacts>& r
 /// Whether any row can fill it.
 bool is_known(const FigureRow& figure, const std::vector<FigureFacts>& rows);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -10,7 +10,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 struct Sign {
@@ -136,4 +136,4 @@ std::string ratio_scale(double widest, int half) {
   return left + blanks(left.size() - 1) + "1×" + blanks(right.size()) + right;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

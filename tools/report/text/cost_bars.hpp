@@ -6,7 +6,7 @@
 
 #include "cost_models/breakdown.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A bar as long as F + B + update is of `longest`, which fills `width` cells: █ F, ▓ I, ▒ W,
 /// ░ update. B is divided in the ratio of I to W, and is all I where both are 0. ▏ where it is too
@@ -35,4 +35,4 @@ double widest_ratio(const std::vector<CostPair>& pairs);
 /// The ends and the middle of the scale, as wide as ratio_bar.
 std::string ratio_scale(double widest, int half);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -16,7 +16,7 @@
 #include "tools/base/text.hpp"
 #include "tools/report/text/cost_bars.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr int bar_columns = 20;
@@ -308,4 +308,4 @@ std::string against_report(const Model& first, const Model& second,
   return text + notes_text(notes);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

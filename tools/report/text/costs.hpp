@@ -7,7 +7,7 @@
 
 #include "cost_models/breakdown.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 struct CostsOptions {
   CostsBy by = CostsBy::layer;
@@ -35,4 +35,4 @@ std::string costs_json(const Model& model, const std::vector<int>& sizes, CostsB
 std::string against_json(const Model& first, const Model& second,
                          const std::vector<std::string>& adjustments, CostsBy by);
 
-}  // namespace stageline
+}  // namespace stageline::report

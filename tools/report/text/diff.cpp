@@ -10,7 +10,7 @@
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string op_or_end(const std::optional<Op>& op) {
@@ -57,11 +57,11 @@ std::string counts_text(const ProgramDiff& diff, int width) {
                rows, width);
 }
 
-std::string times_text(const DiffReport& report, int width) {
+std::string times_text(const answers::DiffReport& report, int width) {
   std::string why;
   for (const std::string& sentence : report.untimed) why += "\n" + sentence + "\n";
   if (!report.first && !report.second) return why;
-  const auto cell = [](const std::optional<SideTimes>& side, auto&& time) {
+  const auto cell = [](const std::optional<answers::SideTimes>& side, auto&& time) {
     return side ? print(time(*side)) : std::string("-");
   };
   const auto row = [&](const std::string& what, auto&& time) {
@@ -79,18 +79,18 @@ std::string times_text(const DiffReport& report, int width) {
     return cells;
   };
   std::vector<std::vector<std::string>> rows;
-  rows.push_back(row("makespan", [](const SideTimes& side) { return side.makespan; }));
-  rows.push_back(row("step", [](const SideTimes& side) { return side.step_time; }));
+  rows.push_back(row("makespan", [](const answers::SideTimes& side) { return side.makespan; }));
+  rows.push_back(row("step", [](const answers::SideTimes& side) { return side.step_time; }));
   for (std::size_t d = 0; d < report.diff.device.size(); ++d) {
     const DeviceDiff& device = report.diff.device[d];
-    const auto busy = [&](const SideTimes& side) {
+    const auto busy = [&](const answers::SideTimes& side) {
       const int at = &side == &*report.first ? device.first : device.second;
       const bool there = at >= 0 && as_size(at) < side.busy.size();
       return there ? nth(side.busy, at) : Time{};
     };
     rows.push_back(row(report.diff.device[d].name + " busy", busy));
     rows.push_back(row(report.diff.device[d].name + " idle",
-                       [&](const SideTimes& side) { return side.makespan - busy(side); }));
+                       [&](const answers::SideTimes& side) { return side.makespan - busy(side); }));
   }
   return fmt::format("\n{}", report.costs.empty() ? "" : "times: " + report.costs + "\n") +
          table({{"", true}, {"first"}, {"second"}, {"difference"}, {"of the first"}}, rows, width) +
@@ -99,7 +99,7 @@ std::string times_text(const DiffReport& report, int width) {
 
 }  // namespace
 
-std::string diff_text(const DiffReport& report, int width) {
+std::string diff_text(const answers::DiffReport& report, int width) {
   const ProgramDiff& diff = report.diff;
   std::string text =
       fmt::format("first:  {}\nsecond: {}\n\n", report.first_name, report.second_name);
@@ -113,4 +113,4 @@ std::string diff_text(const DiffReport& report, int width) {
   return text + times_text(report, width);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

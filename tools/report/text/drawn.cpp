@@ -10,9 +10,9 @@
 #include "tools/report/timeline/weights.hpp"
 #include "tools/study/figures/notes.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
-std::string drawn_text(const DrawingAnswer& drawn, const DrawnView& view) {
+std::string drawn_text(const answers::DrawingAnswer& drawn, const DrawnView& view) {
   FigureOptions options{Time{}, view.columns, view.colour};
   const bool several = drawn.outcomes.size() > 1;
   Time longest{};
@@ -38,7 +38,7 @@ std::string drawn_text(const DrawingAnswer& drawn, const DrawnView& view) {
   return text;
 }
 
-std::vector<std::string> drawn_notes(const DrawingAnswer& drawn) {
+std::vector<std::string> drawn_notes(const answers::DrawingAnswer& drawn) {
   std::vector<std::string> said = notes(drawn.setting);
   for (std::size_t i = 0; i < drawn.outcomes.size(); ++i) {
     for (const std::string& note : stream_notes(drawn.asked[i], drawn.outcomes[i])) {
@@ -48,4 +48,4 @@ std::vector<std::string> drawn_notes(const DrawingAnswer& drawn) {
   return said;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -6,7 +6,7 @@
 
 #include "tools/answers/drawn.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 struct DrawnView {
   int width = 0;        // the most columns of a line of words; 0: any
@@ -17,9 +17,9 @@ struct DrawnView {
 };
 
 /// Diagrams with their weight versions and legends; several have columns of the same time.
-std::string drawn_text(const DrawingAnswer& drawn, const DrawnView& view);
+std::string drawn_text(const answers::DrawingAnswer& drawn, const DrawnView& view);
 
 /// What a reader must know, each once.
-std::vector<std::string> drawn_notes(const DrawingAnswer& drawn);
+std::vector<std::string> drawn_notes(const answers::DrawingAnswer& drawn);
 
-}  // namespace stageline
+}  // namespace stageline::report

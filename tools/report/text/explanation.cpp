@@ -11,10 +11,10 @@
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/step_parts.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
-std::string memory_line(const Explanation& found) {
+std::string memory_line(const answers::Explanation& found) {
   if (!found.memory_measured) return "";
   if (!found.outcome.bytes_known()) {
     return "the trace does not say bytes, so that the measured memory cannot be held against it\n";
@@ -30,13 +30,13 @@ std::string memory_line(const Explanation& found) {
 }
 
 // "5.212 s (4.60–6.78)".
-std::string predicted_text(const Explanation& found) {
+std::string predicted_text(const answers::Explanation& found) {
   std::string step = print(found.outcome.step_time);
   if (!found.interval) return step;
   return fmt::format("{} ({})", step, range_of(step, found.interval->low, found.interval->high));
 }
 
-std::string verdict(const Explanation& found) {
+std::string verdict(const answers::Explanation& found) {
   const double longer = found.longer();
   std::string text = fmt::format(
       "measured {} ({}) · predicted {} by {}: the measured step is {} {}",
@@ -45,21 +45,21 @@ std::string verdict(const Explanation& found) {
   if (found.interval) {
     text += fmt::format(", {} the range", found.fits_evidence() ? "within" : "outside");
   }
-  if (std::abs(longer) < little) text += "; the parts below explain it";
+  if (std::abs(longer) < answers::little) text += "; the parts below explain it";
   text += "\n";
   if (found.interval) text += "range: " + provenance_of(*found.interval) + "\n";
   return text;
 }
 
-std::string suspects_text(const Explanation& found) {
-  if (std::abs(found.longer()) < little) return "";
+std::string suspects_text(const answers::Explanation& found) {
+  if (std::abs(found.longer()) < answers::little) return "";
   if (found.suspects.empty()) {
     return "\nno ailment that is known explains the rest\n";
   }
   std::string text = fmt::format("\nlikeliest causes of what is not explained ({}):\n",
                                  signed_time(found.parts.back().time));
   for (std::size_t i = 0; i < found.suspects.size(); ++i) {
-    const Suspect& one = found.suspects[i];
+    const answers::Suspect& one = found.suspects[i];
     text += fmt::format("{}. {}: if {}, the step takes {}; check: {}{}{}\n", i + 1, one.name,
                         one.words, print(one.step), one.check,
                         one.flags.empty() ? "" : "; asked for by ", one.flags);
@@ -69,7 +69,7 @@ std::string suspects_text(const Explanation& found) {
 
 }  // namespace
 
-std::string explanation_text(const Explanation& found, const ExplanationView& view) {
+std::string explanation_text(const answers::Explanation& found, const ExplanationView& view) {
   std::string lines = view.quiet ? "" : heading(found.setting, found.asked) + "\n";
   lines += verdict(found) + memory_line(found);
   std::string text = wrapped(lines, view.width) + "\n" +
@@ -77,7 +77,7 @@ std::string explanation_text(const Explanation& found, const ExplanationView& vi
   return text + wrapped(first_changes(found.parts) + suspects_text(found), view.width);
 }
 
-std::vector<std::string> explanation_notes(const Explanation& found) {
+std::vector<std::string> explanation_notes(const answers::Explanation& found) {
   std::vector<std::string> all = notes(found.setting);
   all.insert(all.end(), found.measured.notes.begin(), found.measured.notes.end());
   if (!found.suspects.empty()) {
@@ -88,4 +88,4 @@ std::vector<std::string> explanation_notes(const Explanation& found) {
   return all;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -6,7 +6,7 @@
 
 #include "tools/answers/explained.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 struct ExplanationView {
   int width = 0;
@@ -15,12 +15,12 @@ struct ExplanationView {
 
 /// Heading (unless quiet), what was measured and predicted, the parts of the step with bars, the
 /// likeliest causes of what is not explained, and what to change first.
-std::string explanation_text(const Explanation& found, const ExplanationView& view);
+std::string explanation_text(const answers::Explanation& found, const ExplanationView& view);
 
 /// Notes of the setting, and on how the measured value was read.
-std::vector<std::string> explanation_notes(const Explanation& found);
+std::vector<std::string> explanation_notes(const answers::Explanation& found);
 
 /// Keys in tools/report/json/README.md.
-std::string explanation_json(const Explanation& found);
+std::string explanation_json(const answers::Explanation& found);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -13,7 +13,7 @@
 #include "tools/inputs/degrees.hpp"
 #include "tools/report/text/training.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 std::string of_samples(int batch, const std::string& sample) {
   if (batch < 1) return "";
@@ -110,4 +110,4 @@ std::string sweep_heading(const Setting& setting, const Case& first, const Case&
                      of_cluster(setting, last), microbatches, first.cut_asked());
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

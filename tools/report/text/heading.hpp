@@ -5,7 +5,7 @@
 
 #include "tools/inputs/setting.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// " of 32 images", with the word of the trace for its samples; empty where `batch` is unknown (0).
 std::string of_samples(int batch, const std::string& sample);
@@ -24,4 +24,4 @@ std::string heading(const Setting& setting, const Case& asked);
 /// number of devices are given for each device.
 std::string sweep_heading(const Setting& setting, const Case& first, const Case& last);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -8,7 +8,7 @@
 #include "tools/base/text.hpp"
 #include "tools/report/text/heading.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string pace(const Period& period) {
@@ -102,7 +102,7 @@ Chart hybrid_chart(const Setting& setting, const Case& asked, const HybridStudy&
   return chart;
 }
 
-std::string hybrid_text(const HybridAnswer& answered, int width, int columns, bool quiet) {
+std::string hybrid_text(const answers::HybridAnswer& answered, int width, int columns, bool quiet) {
   const HybridStudy& found = *answered.found;
   Chart curve = hybrid_chart(answered.setting, answered.asked, found);
   curve.title = curve.subtitle = "";  // what stands above and below it is said anyway
@@ -113,4 +113,4 @@ std::string hybrid_text(const HybridAnswer& answered, int width, int columns, bo
          hybrid_table(found, width) + "\n" + chart_text(curve, columns, 12);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

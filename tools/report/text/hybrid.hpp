@@ -8,7 +8,7 @@
 #include "tools/report/charts/chart.hpp"
 #include "tools/study/hybrid.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The share of all iterations that is pipelined: 0 to 1.
 double fraction(PipelinedShare share);
@@ -26,10 +26,10 @@ Chart hybrid_chart(const Setting& setting, const Case& asked, const HybridStudy&
 std::string hybrid_json(const Case& asked, const HybridStudy& study);
 
 /// Heading (unless `quiet`), summary, table and the curve in so many columns; wrapped at `width`.
-std::string hybrid_text(const HybridAnswer& answered, int width, int columns, bool quiet);
+std::string hybrid_text(const answers::HybridAnswer& answered, int width, int columns, bool quiet);
 
 /// Whether the schedule's rules were rebuilt from abstracts, which is noted wherever their numbers
 /// are shown.
 bool has_rebuilt_rules(const Scheduler& scheduler);
 
-}  // namespace stageline
+}  // namespace stageline::report

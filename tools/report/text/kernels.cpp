@@ -9,7 +9,7 @@
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 bool is_product(const Kernel& kernel) {
@@ -142,4 +142,4 @@ std::string kernels_json(const Model& model, const std::vector<LayerKernelTimes>
   return result.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

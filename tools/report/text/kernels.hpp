@@ -7,7 +7,7 @@
 #include "cost_models/transformers/kernel_times.hpp"
 #include "sim/model.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A heading and notes (unless `quiet`), and a row a kernel of each layer that differs, in order:
 /// pass, extents, FLOPs, bytes, time without its launch, rate, and share of the peak of its data
@@ -19,4 +19,4 @@ std::string kernels_report(const Model& model, const std::vector<LayerKernelTime
 /// The same numbers; keys in tools/report/json/README.md.
 std::string kernels_json(const Model& model, const std::vector<LayerKernelTimes>& layers);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,7 +5,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string counted_findings(int number, const std::string& noun) {
@@ -43,4 +43,4 @@ std::string lint_report(const std::string& file, const Program& program, const L
                             counted_findings(lint.count(Severity::note), "note"));
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,7 +5,7 @@
 
 #include "sim/check/lint.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A paragraph per finding: "FILE:LINE:COLUMN: severity: op on device: message [rule]", then the
 /// lists around it; and a line with the number of findings. Without `notes` only errors and
@@ -18,4 +18,4 @@ std::string lint_report(const std::string& file, const Program& program, const L
 /// has no such place. Devices by name, positions from 0, lines and columns from 1.
 std::string lint_json(const std::string& file, const Program& program, const Lint& lint);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 #include "sim/base/index.hpp"
 #include "tools/base/table.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 Time sum_of(const MeasuredIdle& idle, IdleKind kind) {
@@ -125,4 +125,4 @@ std::string measured_idle_text(const KinetoRun& run, const MeasuredIdle& idle) {
                      late_text(run, idle), untimed(run));
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -6,7 +6,7 @@
 #include "sim/analysis/measured_idle.hpp"
 #include "traces/timelines.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A table by device, in shares of the whole time, and one sentence on the largest cause.
 std::string measured_idle_text(const KinetoRun& run, const MeasuredIdle& idle);
@@ -14,4 +14,4 @@ std::string measured_idle_text(const KinetoRun& run, const MeasuredIdle& idle);
 /// The same as JSON; the keys are documented in tools/report/json/README.md.
 std::string measured_idle_json(const KinetoRun& run, const MeasuredIdle& idle);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -10,7 +10,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string_view op_words(OpKind kind) {
@@ -141,4 +141,4 @@ std::string peak_lines(const Outcome& outcome, bool all) {
   return text;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

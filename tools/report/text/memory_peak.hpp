@@ -5,7 +5,7 @@
 
 #include "tools/study/outcome.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// "gpu0 peaks at 61.20 GB at 12.30 ms while 0F7 (forward of micro-batch 7 in stage 0) runs: 40.00
 /// GB stash (8 micro-batches), 16.00 GB weights, …; beside it 2.000 GB of reserve", the largest
@@ -15,4 +15,4 @@ std::string peak_sentence(const Outcome& outcome, int device);
 /// A line for the device that peaks highest (Outcome::peak_device), or with `all` for each.
 std::string peak_lines(const Outcome& outcome, bool all);
 
-}  // namespace stageline
+}  // namespace stageline::report

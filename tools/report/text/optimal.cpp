@@ -4,7 +4,7 @@
 
 #include "tools/report/text/heading.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string order_lines(const Optimal& found) {
@@ -21,9 +21,9 @@ std::string order_lines(const Optimal& found) {
 
 }  // namespace
 
-std::string optimal_text(const OptimalAnswer& answered, bool quiet) {
+std::string optimal_text(const answers::OptimalAnswer& answered, bool quiet) {
   const std::string head = quiet ? "" : heading(answered.setting, answered.found.asked) + "\n";
   return head + order_lines(answered.found);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,12 +5,12 @@
 
 #include "tools/answers/shortest.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// Heading (unless `quiet`), value, order, bound and step.
-std::string optimal_text(const OptimalAnswer& answered, bool quiet);
+std::string optimal_text(const answers::OptimalAnswer& answered, bool quiet);
 
 /// Keys in tools/report/json/README.md.
-std::string optimal_json(const OptimalAnswer& answered);
+std::string optimal_json(const answers::OptimalAnswer& answered);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -15,7 +15,7 @@
 #include "tools/base/text.hpp"
 #include "tools/report/timeline/weights.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 using RowCells = std::vector<std::string>;
@@ -226,4 +226,4 @@ std::string stage_table(const Outcome& outcome, const Model& model, const TableV
   return table(columns, rows, view.width) + grouped_note(groups, all.size(), "stages", view.width);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

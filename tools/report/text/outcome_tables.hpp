@@ -6,7 +6,7 @@
 #include "sim/model.hpp"
 #include "tools/study/outcome.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 struct TableView {
   int width = 0;  // the most columns of a line; 0: any
@@ -21,4 +21,4 @@ std::string device_table(const Outcome& outcome, const TableView& view = {});
 /// A row per stage: its devices, layers, costs, stashes and weight versions.
 std::string stage_table(const Outcome& outcome, const Model& model, const TableView& view = {});
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -11,7 +11,7 @@
 #include "tools/base/text.hpp"
 #include "tools/report/timeline/overlaid.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // 1 - busy / length
@@ -169,4 +169,4 @@ std::string overlay_svg(const Overlay& overlay, const SvgOptions& options) {
   return svg(drawing, options);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

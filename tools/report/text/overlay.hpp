@@ -7,7 +7,7 @@
 #include "tools/report/text/sheet.hpp"
 #include "tools/report/timeline/svg.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// Step times, idle time of each device, medians by stage and kind, and the `top` ops that differ
 /// most, with their difference as a share of the second side's step. `width`: the most columns of a
@@ -26,4 +26,4 @@ std::string overlay_json(const Overlay& overlay);
 /// Both timelines, aligned at the start of their steps, a device's two rows together.
 std::string overlay_svg(const Overlay& overlay, const SvgOptions& options = {});
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -15,13 +15,13 @@
 #include "tools/report/text/plan_columns.hpp"
 #include "tools/report/text/training.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
-const PlanPoint& fastest(const Plan& plan) { return plan.front.front(); }
+const planner::PlanPoint& fastest(const planner::Plan& plan) { return plan.front.front(); }
 
 // The rows to show: the first, and the recommended one.
-std::vector<std::size_t> shown_places(const Plan& plan, std::size_t top) {
+std::vector<std::size_t> shown_places(const planner::Plan& plan, std::size_t top) {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < plan.front.size(); ++i) {
     if (top == 0 || i < top || i == plan.recommended) places.push_back(i);
@@ -35,7 +35,7 @@ std::string counted(std::int64_t count, const char* one, const char* many) {
 
 }  // namespace
 
-std::string plan_heading(const Setting& setting, const PlanRequest& request) {
+std::string plan_heading(const Setting& setting, const planner::PlanRequest& request) {
   const Model& model = setting.model;
   const std::vector<int>& asked =
       request.space.devices.empty() ? setting.device_counts : request.space.devices;
@@ -55,7 +55,7 @@ std::string plan_heading(const Setting& setting, const PlanRequest& request) {
                      counted(request.samples, sample.c_str(), (sample + "s").c_str()), tokens);
 }
 
-std::string plan_table(const Model& model, const Plan& plan, const PlanView& view) {
+std::string plan_table(const Model& model, const planner::Plan& plan, const PlanView& view) {
   if (plan.front.empty()) return "";
   std::vector<PlanRow> rows;
   for (const std::size_t place : shown_places(plan, view.top)) {
@@ -84,7 +84,7 @@ std::string plan_table(const Model& model, const Plan& plan, const PlanView& vie
   return text;
 }
 
-Sheet plan_sheet(const Model& model, const Plan& plan, const PlanView& view) {
+Sheet plan_sheet(const Model& model, const planner::Plan& plan, const PlanView& view) {
   Sheet sheet{{{"point", "Its number in the front, the fastest first", true}}, {}};
   std::vector<PlanRow> rows;
   for (std::size_t place = 0; place < plan.front.size(); ++place) {
@@ -107,11 +107,11 @@ Sheet plan_sheet(const Model& model, const Plan& plan, const PlanView& view) {
   return sheet;
 }
 
-std::string command_of(const PlanPoint& point, const PlanView& view) {
+std::string command_of(const planner::PlanPoint& point, const PlanView& view) {
   return point.flags.empty() ? view.command : view.command + " " + point.flags;
 }
 
-std::string plan_answer(const Plan& plan, const PlanView& view) {
+std::string plan_answer(const planner::Plan& plan, const PlanView& view) {
   const auto prose = [&](const std::string& text) { return wrapped(text, view.width); };
   if (plan.front.empty()) {
     if (!plan.missing) return prose("→ nothing that was tried can run\n");
@@ -131,8 +131,8 @@ std::string plan_answer(const Plan& plan, const PlanView& view) {
   return text;
 }
 
-std::string plan_search(const Plan& plan) {
-  const PlanProgress& counts = plan.counts;
+std::string plan_search(const planner::Plan& plan) {
+  const planner::PlanProgress& counts = plan.counts;
   const std::int64_t all = counts.judged + counts.pruned + counts.refused + counts.left;
   const std::string numbers = fmt::format(
       "{}, {} simulated, {} pruned by bound{}{}", counted(all, "candidate", "candidates"),
@@ -156,10 +156,10 @@ std::string plan_search(const Plan& plan) {
   return fmt::format("{}: {}{}\n", plan.partial ? "best so far" : "best found", numbers, bound);
 }
 
-std::string plan_dropped(const Plan& plan, int width) {
+std::string plan_dropped(const planner::Plan& plan, int width) {
   std::vector<std::vector<std::string>> pruned;
   std::vector<std::vector<std::string>> refused;
-  for (const PlanDropped& one : plan.dropped) {
+  for (const planner::PlanDropped& one : plan.dropped) {
     const std::string count = grouped(one.candidates);
     if (one.bound) {
       pruned.push_back({print(*one.bound), count, one.what, one.why});
@@ -180,7 +180,7 @@ std::string plan_dropped(const Plan& plan, int width) {
   return text;
 }
 
-std::string progress_words(const PlanProgress& progress) {
+std::string progress_words(const planner::PlanProgress& progress) {
   std::string text =
       fmt::format("tried {} · pruned {}", grouped(progress.judged), grouped(progress.pruned));
   if (progress.left > 0) text += fmt::format(" · left {}", grouped(progress.left));
@@ -198,7 +198,7 @@ std::string grouped(std::int64_t count) {
   return text;
 }
 
-double plan_gap(const Plan& plan) {
+double plan_gap(const planner::Plan& plan) {
   if (plan.front.empty() || plan.bound <= Time{}) return 0;
   return std::max(0.0, to_seconds(fastest(plan).verdict.step) / to_seconds(plan.bound) - 1);
 }
@@ -208,7 +208,8 @@ std::string throughput_unit(const Model& model) {
   return (model.sample.empty() ? std::string("sample") : model.sample) + "s/s";
 }
 
-std::string plan_text(const PlanAnswer& found, const PlanView& view, bool quiet, bool dropped) {
+std::string plan_text(const answers::PlanAnswer& found, const PlanView& view, bool quiet,
+                      bool dropped) {
   const int width = view.width;
   std::string text;
   if (!quiet) text = wrapped(plan_heading(found.setting, found.request) + "\n", width);
@@ -217,4 +218,4 @@ std::string plan_text(const PlanAnswer& found, const PlanView& view, bool quiet,
   return dropped ? text + "\n" + plan_dropped(found.plan, width) : text;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

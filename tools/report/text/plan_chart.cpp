@@ -9,7 +9,7 @@
 #include "tools/planner/words.hpp"
 #include "tools/report/text/plan.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t most_listed = 12;  // points in the key below the plot
@@ -19,9 +19,9 @@ constexpr double giga = 1e9;
 constexpr std::size_t most_whiskers = 12;  // of more points the recommended one alone has one
 
 // The limit that all points share; 0: they differ, or one is not known.
-double common_limit(const Plan& plan) {
+double common_limit(const planner::Plan& plan) {
   std::optional<Bytes> limit;
-  for (const PlanPoint& point : plan.front) {
+  for (const planner::PlanPoint& point : plan.front) {
     if (!point.verdict.need || (limit && *limit != point.verdict.need->limit)) return 0;
     limit = point.verdict.need->limit;
   }
@@ -29,16 +29,16 @@ double common_limit(const Plan& plan) {
 }
 
 // "3 zb_h1, tp 8 × pp 4, 64 × 1, balanced, recompute full: 7.61 s, 40.1 GB".
-std::string described_point(const PlanPoint& point, std::size_t place) {
-  const Candidate& candidate = point.candidate;
-  const Shape& shape = candidate.shape;
+std::string described_point(const planner::PlanPoint& point, std::size_t place) {
+  const planner::Candidate& candidate = point.candidate;
+  const planner::Shape& shape = candidate.shape;
   const std::string divided = zero_words(shape.degrees);
   const std::string zero = divided.empty() ? "" : " with " + divided;
   const std::string size =
       shape.microbatch_size > 0 ? fmt::format(" × {}", shape.microbatch_size) : "";
-  std::string text =
-      fmt::format("{} {}, {}{}, {}{} micro-batches, {}", place + 1, schedule_words(candidate),
-                  print(shape.degrees), zero, shape.microbatches, size, candidate.partition);
+  std::string text = fmt::format("{} {}, {}{}, {}{} micro-batches, {}", place + 1,
+                                 planner::schedule_words(candidate), print(shape.degrees), zero,
+                                 shape.microbatches, size, candidate.partition);
   if (!candidate.recomputation.parts.empty()) {
     text += ", recompute " + print(candidate.recomputation);
   }
@@ -47,7 +47,8 @@ std::string described_point(const PlanPoint& point, std::size_t place) {
 
 }  // namespace
 
-Chart plan_chart(const Setting& setting, const PlanRequest& request, const Plan& plan) {
+Chart plan_chart(const Setting& setting, const planner::PlanRequest& request,
+                 const planner::Plan& plan) {
   Chart chart;
   chart.title = "Step and memory · " + setting.model.name;
   chart.subtitle =
@@ -55,7 +56,8 @@ Chart plan_chart(const Setting& setting, const PlanRequest& request, const Plan&
                   setting.model.sample.empty() ? "sample" : setting.model.sample,
                   request.samples == 1 ? "" : "s", described(setting.model.provenance));
   Time longest{};
-  for (const PlanPoint& point : plan.front) longest = std::max(longest, point.verdict.step);
+  for (const planner::PlanPoint& point : plan.front)
+    longest = std::max(longest, point.verdict.step);
   const bool seconds = to_seconds(longest) >= 1;
   chart.x.label = "step";
   chart.x.unit = seconds ? "s" : "ms";
@@ -67,7 +69,7 @@ Chart plan_chart(const Setting& setting, const PlanRequest& request, const Plan&
   double lowest = 0;
   bool whiskers = false;
   for (std::size_t i = 0; i < plan.front.size(); ++i) {
-    const PlanPoint& point = plan.front[i];
+    const planner::PlanPoint& point = plan.front[i];
     if (point.verdict.peak.empty()) continue;
     Series& series = by_devices[point.devices()];
     series.style = SeriesStyle::step;
@@ -107,4 +109,4 @@ Chart plan_chart(const Setting& setting, const PlanRequest& request, const Plan&
   return chart;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -13,24 +13,25 @@
 #include "tools/report/svg/text.hpp"
 #include "tools/report/text/plan.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr const char* not_known = "–";
 constexpr std::size_t widest_cut = 24;  // characters
 
-const PlanPoint& fastest_point(const Plan& plan) { return plan.front.front(); }
+const planner::PlanPoint& fastest_point(const planner::Plan& plan) { return plan.front.front(); }
 
 // Whether experts have a tensor degree of their own in any plan.
-bool any_folded(const Plan& plan) {
-  return std::any_of(plan.front.begin(), plan.front.end(),
-                     [](const PlanPoint& one) { return one.candidate.shape.degrees.folded(); });
+bool any_folded(const planner::Plan& plan) {
+  return std::any_of(plan.front.begin(), plan.front.end(), [](const planner::PlanPoint& one) {
+    return one.candidate.shape.degrees.folded();
+  });
 }
 
 std::string degrees_cell(const PlanRow& row) {
   const auto widest = [&](int Degrees::*degree) {
     int most = 1;
-    for (const PlanPoint& one : row.plan->front) {
+    for (const planner::PlanPoint& one : row.plan->front) {
       most = std::max(most, one.candidate.shape.degrees.*degree);
     }
     return most;
@@ -44,7 +45,7 @@ std::string degrees_cell(const PlanRow& row) {
 }
 
 std::string microbatches_cell(const PlanRow& row) {
-  const Shape& shape = row.point->candidate.shape;
+  const planner::Shape& shape = row.point->candidate.shape;
   const int size = shape.microbatch_size > 0 ? shape.microbatch_size : row.model->batch;
   return size > 0 ? fmt::format("{} × {}", shape.microbatches, size)
                   : fmt::format("{}", shape.microbatches);
@@ -68,9 +69,9 @@ std::string throughput_cell(const PlanRow& row) {
 }
 
 // The memory of the tightest device, where it is the same in all points.
-std::optional<Bytes> memory_of_all(const Plan& plan) {
+std::optional<Bytes> memory_of_all(const planner::Plan& plan) {
   std::optional<Bytes> limit;
-  for (const PlanPoint& point : plan.front) {
+  for (const planner::PlanPoint& point : plan.front) {
     if (point.verdict.peak.empty()) continue;
     if (!point.verdict.need || (limit && *limit != point.verdict.need->limit)) return std::nullopt;
     limit = point.verdict.need->limit;
@@ -137,7 +138,7 @@ const std::vector<PlanColumn>& plan_columns() {
   static const std::vector<PlanColumn> columns{
       {{"schedule", true, 0, true},
        "In what order each device runs its forwards and backwards",
-       [](const PlanRow& row) { return schedule_words(row.point->candidate); }},
+       [](const PlanRow& row) { return planner::schedule_words(row.point->candidate); }},
       {{"cut", true, 40},
        "How the layers are cut into stages",
        [](const PlanRow& row) { return shortened(row.point->candidate.partition, widest_cut); }},
@@ -255,10 +256,10 @@ const std::vector<PlanColumn>& plan_columns() {
 
 namespace {
 
-std::string degrees_title(const Plan& plan) {
+std::string degrees_title(const planner::Plan& plan) {
   std::string title = "tp·pp·dp";
   const auto any = [&](int Degrees::*degree) {
-    return std::any_of(plan.front.begin(), plan.front.end(), [&](const PlanPoint& one) {
+    return std::any_of(plan.front.begin(), plan.front.end(), [&](const planner::PlanPoint& one) {
       return one.candidate.shape.degrees.*degree > 1;
     });
   };
@@ -270,7 +271,7 @@ std::string degrees_title(const Plan& plan) {
 
 }  // namespace
 
-Column titled(const PlanColumn& column, const Plan& plan) {
+Column titled(const PlanColumn& column, const planner::Plan& plan) {
   Column result = column.column;
   if (column.cell == degrees_cell) {
     result.title = degrees_title(plan);
@@ -283,4 +284,4 @@ Column titled(const PlanColumn& column, const Plan& plan) {
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,13 +9,13 @@
 #include "tools/planner/planner.hpp"
 #include "tools/report/text/sheet.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 // What the cells of a row show.
 struct PlanRow {
-  const PlanPoint* point;
+  const planner::PlanPoint* point;
   std::size_t place;  // in the front
-  const Plan* plan;
+  const planner::Plan* plan;
   const Model* model;
 };
 
@@ -33,6 +33,6 @@ const std::vector<PlanColumn>& plan_columns();
 
 /// The column with the title that it has in this plan: "tp·pp·dp" with the other ranks that the
 /// front has, "peak of 82.52 GB" where all its points have that memory.
-Column titled(const PlanColumn& column, const Plan& plan);
+Column titled(const PlanColumn& column, const planner::Plan& plan);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -10,10 +10,10 @@
 #include "tools/base/text.hpp"
 #include "tools/report/text/step_parts.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
-std::string run_line(const ProfiledRun& found) {
+std::string run_line(const answers::ProfiledRun& found) {
   const Program& program = found.run.program;
   std::vector<Time> steps = found.steps;
   std::sort(steps.begin(), steps.end());
@@ -29,13 +29,13 @@ std::string run_line(const ProfiledRun& found) {
   return found.longest.empty() ? text : text + found.longest + "\n";
 }
 
-std::string ranks_table(const ProfiledRun& found, int width) {
+std::string ranks_table(const answers::ProfiledRun& found, int width) {
   std::vector<Column> columns{{"rank", true}};
   columns.front().key = true;
-  for (const StepPart& part : found.parts) columns.push_back({part.name});
+  for (const answers::StepPart& part : found.parts) columns.push_back({part.name});
   columns.push_back({"late"});
   std::vector<std::vector<std::string>> rows;
-  for (const ProfiledRank& rank : found.ranks) {
+  for (const answers::ProfiledRank& rank : found.ranks) {
     const auto share = [&](Time time) {
       return percent(rank.whole > Time{} ? fraction_of(time, rank.whole) : 0);
     };
@@ -47,7 +47,7 @@ std::string ranks_table(const ProfiledRun& found, int width) {
   return table(columns, rows, width);
 }
 
-std::string links_table(const ProfiledRun& found, int width) {
+std::string links_table(const answers::ProfiledRun& found, int width) {
   if (found.links.empty()) return "";
   const bool sizes = std::any_of(found.links.begin(), found.links.end(),
                                  [](const auto& link) { return link.bytes > Bytes{}; });
@@ -58,7 +58,7 @@ std::string links_table(const ProfiledRun& found, int width) {
     columns.push_back({"rate"});
   }
   std::vector<std::vector<std::string>> rows;
-  for (const MeasuredLink& link : found.links) {
+  for (const answers::MeasuredLink& link : found.links) {
     rows.push_back({link.from, link.to, fmt::format("{}", link.messages), print(link.median),
                     print(link.most)});
     if (!sizes) continue;
@@ -72,7 +72,7 @@ std::string links_table(const ProfiledRun& found, int width) {
 
 }  // namespace
 
-std::string profiled_text(const ProfiledRun& found, int width) {
+std::string profiled_text(const answers::ProfiledRun& found, int width) {
   std::string text = wrapped(run_line(found), width) + "\n";
   text += step_parts_table(found.parts, Time{}, width);
   text += wrapped(first_changes(found.parts), width);
@@ -80,4 +80,4 @@ std::string profiled_text(const ProfiledRun& found, int width) {
   return text + ranks_table(found, width) + links_table(found, width);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,13 +5,13 @@
 
 #include "tools/answers/profiled.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// How long steps take and vary, the parts of a step with bars, what to change first, the shares of
 /// each rank, and the links that messages took. `width`: the most columns of a line; 0: any.
-std::string profiled_text(const ProfiledRun& found, int width);
+std::string profiled_text(const answers::ProfiledRun& found, int width);
 
 /// Keys in tools/report/json/README.md.
-std::string profiled_json(const ProfiledRun& found);
+std::string profiled_json(const answers::ProfiledRun& found);
 
-}  // namespace stageline
+}  // namespace stageline::report

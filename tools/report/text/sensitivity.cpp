@@ -12,7 +12,7 @@
 #include "tools/base/text.hpp"
 #include "tools/report/text/heading.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr double nothing = 1e-6;  // of the step: less is rounding
@@ -206,7 +206,7 @@ std::string sensitivity_json(const Setting& setting, const Case& asked, const Ou
   return result.text();
 }
 
-std::string sensitivity_svg(const SensitivityAnswer& answered, std::size_t most,
+std::string sensitivity_svg(const answers::SensitivityAnswer& answered, std::size_t most,
                             const SvgOptions& options) {
   const Sensitivity& found = answered.found;
   Tornado tornado = sensitivity_tornado(found, most);
@@ -221,8 +221,8 @@ std::string sensitivity_svg(const SensitivityAnswer& answered, std::size_t most,
   return tornado_svg(tornado, options);
 }
 
-std::string sensitivity_text(const SensitivityAnswer& answered, std::size_t most, int width,
-                             bool quiet) {
+std::string sensitivity_text(const answers::SensitivityAnswer& answered, std::size_t most,
+                             int width, bool quiet) {
   const Sensitivity& found = answered.found;
   std::string lines = quiet ? "" : heading(answered.setting, answered.asked) + "\n";
   lines += fmt::format("{}: step {}\n", answered.outcome.schedule, print(found.step));
@@ -231,4 +231,4 @@ std::string sensitivity_text(const SensitivityAnswer& answered, std::size_t most
          wrapped(fmt::format("→ {}\n", advice_of(found)), width);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -11,7 +11,7 @@
 #include "tools/report/text/sheet.hpp"
 #include "tools/study/whatif/sensitivity.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A row a lever: its share of the critical cycle, the change of the step where it is 10 % faster,
 /// twice as fast, free and 10 % slower, and how far that goes. The first `most` rows that change
@@ -25,15 +25,15 @@ Sheet sensitivity_sheet(const Sensitivity& found);
 Tornado sensitivity_tornado(const Sensitivity& found, std::size_t most);
 
 /// The tornado of the first `most` levers, with its title and notes, as SVG.
-std::string sensitivity_svg(const SensitivityAnswer& answered, std::size_t most,
+std::string sensitivity_svg(const answers::SensitivityAnswer& answered, std::size_t most,
                             const SvgOptions& options);
 
 /// Heading (unless `quiet`), step, the table of the first `most` levers, and advice; wrapped.
-std::string sensitivity_text(const SensitivityAnswer& answered, std::size_t most, int width,
-                             bool quiet);
+std::string sensitivity_text(const answers::SensitivityAnswer& answered, std::size_t most,
+                             int width, bool quiet);
 
 /// Keys in tools/report/json/README.md.
 std::string sensitivity_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                              const Sensitivity& found);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace stageline {
+namespace stageline::report {
 
 CellFigure time_figure(Time time) {
   return {static_cast<double>(time.count()), fmt::format("{} ps", time.count())};
@@ -32,4 +32,4 @@ std::vector<std::vector<std::string>> words_of(const Sheet& sheet) {
   return rows;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

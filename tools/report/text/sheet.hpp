@@ -8,7 +8,7 @@
 
 #include "sim/base/units.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// What a cell is worth: to sort by, and exactly as the JSON reports have it.
 struct CellFigure {
@@ -45,4 +45,4 @@ struct Sheet {
 /// The words of its cells, by row.
 std::vector<std::vector<std::string>> words_of(const Sheet& sheet);
 
-}  // namespace stageline
+}  // namespace stageline::report

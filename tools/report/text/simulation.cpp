@@ -25,7 +25,7 @@
 #include "tools/study/figures/reported_memory.hpp"
 #include "tools/study/pace/stash_gap.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 double share_of_time(Time some, Time whole) {
@@ -115,7 +115,7 @@ std::string path_line(const Outcome& outcome) {
 
 }  // namespace
 
-std::string simulation_text(const Simulation& found, const SimulationView& view) {
+std::string simulation_text(const answers::Simulation& found, const SimulationView& view) {
   const Case& asked = found.asked;
   const Outcome& outcome = found.outcome;
   const TrainingBudget& budget = view.budget;
@@ -149,7 +149,8 @@ std::string simulation_text(const Simulation& found, const SimulationView& view)
                  view.width);
 }
 
-std::vector<std::string> simulation_notes(const Simulation& found, const TrainingBudget& budget,
+std::vector<std::string> simulation_notes(const answers::Simulation& found,
+                                          const TrainingBudget& budget,
                                           const std::vector<std::string>& read_as) {
   const Outcome& outcome = found.outcome;
   std::vector<std::string> said{
@@ -168,4 +169,4 @@ std::vector<std::string> simulation_notes(const Simulation& found, const Trainin
   return said;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -7,7 +7,7 @@
 #include "tools/answers/simulated.hpp"
 #include "tools/study/figures/training_rates.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 struct SimulationView {
   int width = 0;            // the most columns of a line; 0: any
@@ -19,10 +19,11 @@ struct SimulationView {
 };
 
 /// Heading, summary, changes after which it fits, causes, devices, stages and the diagram; wrapped.
-std::string simulation_text(const Simulation& found, const SimulationView& view);
+std::string simulation_text(const answers::Simulation& found, const SimulationView& view);
 
 /// What a reader of the text must know: the cut, figures of others, assumptions.
-std::vector<std::string> simulation_notes(const Simulation& found, const TrainingBudget& budget,
+std::vector<std::string> simulation_notes(const answers::Simulation& found,
+                                          const TrainingBudget& budget,
                                           const std::vector<std::string>& read_as);
 
-}  // namespace stageline
+}  // namespace stageline::report

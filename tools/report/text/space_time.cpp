@@ -9,7 +9,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr int most_devices = 24;   // up to this many are all drawn
@@ -197,4 +197,4 @@ std::string space_time_legend(const std::vector<const Timeline*>& timelines) {
   return text + " · . idle";
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -7,7 +7,7 @@
 #include "sim/text/figure.hpp"
 #include "sim/timeline.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The columns in front of the diagram, " 0 F|", of up to 100 devices.
 inline constexpr int space_time_margin = 5;
@@ -25,4 +25,4 @@ std::string space_time(const Timeline& timeline, const FigureOptions& options = 
 /// The legend of what occurs in timelines, one line.
 std::string space_time_legend(const std::vector<const Timeline*>& timelines);
 
-}  // namespace stageline
+}  // namespace stageline::report

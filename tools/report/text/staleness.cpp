@@ -7,7 +7,7 @@
 
 #include "sim/text/words.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 std::string spaced(const std::vector<int>& values) {
@@ -60,4 +60,4 @@ std::string stream_report(const Outcome& outcome) {
   return text;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,10 +5,10 @@
 
 #include "tools/study/outcome.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The stream facts of an outcome, with delays, windows and host memory where there are any. Empty
 /// for a schedule with a flush and without host memory.
 std::string stream_report(const Outcome& outcome);
 
-}  // namespace stageline
+}  // namespace stageline::report

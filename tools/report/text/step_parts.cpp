@@ -8,21 +8,21 @@
 #include "tools/base/text.hpp"
 #include "tools/report/text/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr int most_part_columns = 40;
 constexpr int fewest_part_columns = 10;
 constexpr int beside_parts = 66;
 
-Time sum_of(const std::vector<StepPart>& parts) {
+Time sum_of(const std::vector<answers::StepPart>& parts) {
   Time sum{};
-  for (const StepPart& part : parts) sum += part.time;
+  for (const answers::StepPart& part : parts) sum += part.time;
   return sum;
 }
 
-bool is_of_measured(const std::vector<StepPart>& parts) {
-  return !parts.empty() && parts.back().name == unexplained_part;
+bool is_of_measured(const std::vector<answers::StepPart>& parts) {
+  return !parts.empty() && parts.back().name == answers::unexplained_part;
 }
 
 std::string share_of_step(Time part, Time step) {
@@ -31,7 +31,8 @@ std::string share_of_step(Time part, Time step) {
 
 }  // namespace
 
-std::string step_parts_table(const std::vector<StepPart>& parts, Time predicted, int width) {
+std::string step_parts_table(const std::vector<answers::StepPart>& parts, Time predicted,
+                             int width) {
   const bool measured = is_of_measured(parts);
   const Time step = sum_of(parts);
   const Time whole = std::max(step, predicted);
@@ -46,8 +47,8 @@ std::string step_parts_table(const std::vector<StepPart>& parts, Time predicted,
     }
   };
   Time until{};
-  for (const StepPart& part : parts) {
-    if (part.name == unexplained_part) add("predicted", Time{}, until, true);
+  for (const answers::StepPart& part : parts) {
+    if (part.name == answers::unexplained_part) add("predicted", Time{}, until, true);
     add(part.name, until, until + part.time, until == Time{});
     until += part.time;
   }
@@ -58,26 +59,27 @@ std::string step_parts_table(const std::vector<StepPart>& parts, Time predicted,
   return table(titles, rows, width);
 }
 
-std::string first_changes(const std::vector<StepPart>& parts) {
+std::string first_changes(const std::vector<answers::StepPart>& parts) {
   const Time step = sum_of(parts);
-  std::vector<const StepPart*> largest;
-  for (const StepPart& part : parts) {
+  std::vector<const answers::StepPart*> largest;
+  for (const answers::StepPart& part : parts) {
     if (!part.remedy.empty() && part.time > Time{}) largest.push_back(&part);
   }
-  std::stable_sort(largest.begin(), largest.end(),
-                   [](const StepPart* a, const StepPart* b) { return a->time > b->time; });
+  std::stable_sort(
+      largest.begin(), largest.end(),
+      [](const answers::StepPart* a, const answers::StepPart* b) { return a->time > b->time; });
   if (largest.size() > 3) largest.resize(3);
   std::string text;
-  for (const StepPart* part : largest) {
+  for (const answers::StepPart* part : largest) {
     text += fmt::format("→ {} {} of the {}step: {}\n", part->name, share_of_step(part->time, step),
                         is_of_measured(parts) ? "measured " : "", part->remedy);
   }
   return text;
 }
 
-Json step_parts_json(const std::vector<StepPart>& parts) {
+Json step_parts_json(const std::vector<answers::StepPart>& parts) {
   Json all = Json::array();
-  for (const StepPart& part : parts) {
+  for (const answers::StepPart& part : parts) {
     Json row{{"part", part.name}};
     put_time(row, "time", part.time);
     row["remedy"] = part.remedy.empty() ? Json(nullptr) : Json(part.remedy);
@@ -86,4 +88,4 @@ Json step_parts_json(const std::vector<StepPart>& parts) {
   return all;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

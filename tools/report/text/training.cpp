@@ -14,7 +14,7 @@
 #include "tools/base/text.hpp"
 #include "tools/study/evidence/evidence.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // "1,024".
@@ -147,4 +147,4 @@ std::string rates_words(const TrainingRates& rates) {
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -6,7 +6,7 @@
 #include "tools/study/figures/energy.hpp"
 #include "tools/study/figures/training_rates.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A number of days in the largest unit of which there are two or more: "73.8 seconds",
 /// "31.2 hours", "42.0 days", "14.1 years".
@@ -24,4 +24,4 @@ std::string energy_line(const Case& asked, const StepEnergy& energy);
 /// "6.442k tokens/s a GPU · MFU 39.3 %", as far as it is known.
 std::string rates_words(const TrainingRates& rates);
 
-}  // namespace stageline
+}  // namespace stageline::report

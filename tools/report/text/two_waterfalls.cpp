@@ -11,7 +11,7 @@
 #include "tools/report/text/waterfall.hpp"
 #include "tools/study/figures/ranking.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t most_terms = 4;  // of the sentence
@@ -206,4 +206,4 @@ std::string waterfalls_svg(const std::vector<NamedWaterfall>& waterfalls, const 
   return waterfall_svg(chart, options);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

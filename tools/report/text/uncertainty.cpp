@@ -7,7 +7,7 @@
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t curve_points = 101;  // of a distribution's curve
@@ -180,4 +180,4 @@ Chart uncertainty_chart(const std::vector<UncertainRow>& rows,
   return chart;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/text/sheet.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A row a schedule in the given order: nominal step, mean, quantiles, loss, share of being best,
 /// and what is critical most. `width`: the most columns of a line.
@@ -30,4 +30,4 @@ std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
 Chart uncertainty_chart(const std::vector<UncertainRow>& rows,
                         const std::vector<std::size_t>& order, std::size_t most);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr int most_bar = 40;  // columns of the whole step
@@ -129,4 +129,4 @@ Json waterfall_json(const Waterfall& waterfall) {
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

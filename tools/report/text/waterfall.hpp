@@ -8,7 +8,7 @@
 #include "tools/report/charts/waterfall.hpp"
 #include "tools/study/whatif/waterfall.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A bar from one moment to another on a line of so many columns, which is `whole`.
 std::string bar_between(Time from, Time to, Time whole, int columns);
@@ -49,4 +49,4 @@ Json waterfall_json(const Waterfall& waterfall);
 /// {"against", "step_…", "ideal_…", "causes": […], "sentence"}: what the second has more.
 Json difference_json(const NamedWaterfall& first, const NamedWaterfall& second);
 
-}  // namespace stageline
+}  // namespace stageline::report

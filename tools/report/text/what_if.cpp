@@ -8,7 +8,7 @@
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/uncertainty.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t coloured_schedules = 6;  // curves of the picture
@@ -39,14 +39,15 @@ std::string long_run_sentence(const LongRun& run, double work) {
 
 }  // namespace
 
-std::vector<std::string> what_if_advice(const WhatIfQuestion& question, const WhatIfAnswer& found) {
+std::vector<std::string> what_if_advice(const answers::WhatIfQuestion& question,
+                                        const answers::WhatIfAnswer& found) {
   std::vector<std::string> advice{uncertainty_sentence(found.rows, found.order, question.by)};
   if (question.failures) advice.push_back(failures_sentence(*question.failures));
   if (found.run) advice.push_back(long_run_sentence(*found.run, *question.run));
   return advice;
 }
 
-std::string what_if_text(const WhatIfAnswer& found, const std::vector<std::string>& advice,
+std::string what_if_text(const answers::WhatIfAnswer& found, const std::vector<std::string>& advice,
                          int width, bool quiet) {
   std::string text;
   if (!quiet) {
@@ -64,7 +65,7 @@ std::string what_if_text(const WhatIfAnswer& found, const std::vector<std::strin
   return text + wrapped(lines, width);
 }
 
-std::string what_if_svg(const WhatIfAnswer& found, const std::vector<std::string>& said,
+std::string what_if_svg(const answers::WhatIfAnswer& found, const std::vector<std::string>& said,
                         const SvgOptions& options) {
   Chart chart = uncertainty_chart(found.rows, found.order, coloured_schedules);
   chart.title = "Distribution of the step · " + found.setting.model.name;
@@ -73,4 +74,4 @@ std::string what_if_svg(const WhatIfAnswer& found, const std::vector<std::string
   return chart_svg(chart, options);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

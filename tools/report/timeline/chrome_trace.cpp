@@ -14,7 +14,7 @@
 #include "tools/report/svg/theme.hpp"
 #include "tools/report/timeline/weights.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // Microseconds, exact: 1234567 ps is "1.234567".
@@ -379,4 +379,4 @@ std::string chrome_trace(const Drawing& drawing) {
       events.text);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

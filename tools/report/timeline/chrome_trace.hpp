@@ -5,7 +5,7 @@
 
 #include "tools/report/timeline/drawing.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// `{"displayTimeUnit": "ns", "otherData": {...}, "traceEvents": [...]}`, one event per line, in
 /// Google's "Trace Event Format". Times are microseconds, written from integer picoseconds, so that
@@ -25,4 +25,4 @@ namespace stageline {
 /// An empty timeline gives a valid trace without spans.
 std::string chrome_trace(const Drawing& drawing);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -13,7 +13,7 @@
 #include "sim/program.hpp"
 #include "sim/timeline.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// One simulated or measured run. Only `program` and `timeline` are required; empty fields are not
 /// drawn. All times count from the start of the timeline's clock, 0.
@@ -67,4 +67,4 @@ struct DrawingView {
   OpNumbers numbers = OpNumbers::microbatches;
 };
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -14,7 +14,7 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // Values as opcodes of a pickle; lists and dicts are closed by their callers.
@@ -277,4 +277,4 @@ std::string memory_snapshot(const Drawing& drawing) {
   return std::move(out).finished();
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,7 +5,7 @@
 
 #include "tools/report/timeline/drawing.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A pickle (protocol 2) of {"segments", "device_traces"}, as torch.cuda.memory._dump_snapshot()
 /// writes it (torch/csrc/cuda/memory_snapshot.cpp; read by torch/utils/viz/MemoryViz.js, seen
@@ -17,4 +17,4 @@ namespace stageline {
 /// where the drawing has no curves of memory.
 std::string memory_snapshot(const Drawing& drawing);
 
-}  // namespace stageline
+}  // namespace stageline::report

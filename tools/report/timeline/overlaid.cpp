@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace stageline {
+namespace stageline::report {
 
 Drawing overlaid(const Timeline& above, const std::string& above_word, const Timeline& below,
                  const std::string& below_word, const std::vector<std::string>& names) {
@@ -27,4 +27,4 @@ Drawing overlaid(const Timeline& above, const std::string& above_word, const Tim
   return drawing;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -5,7 +5,7 @@
 
 #include "tools/report/timeline/drawing.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A drawing with the rows "gpu0 measured", "gpu0 predicted", "gpu1 measured", … in which a row's
 /// idle time is a share of its own timeline. Devices are paired by index and named by `names` (of
@@ -13,4 +13,4 @@ namespace stageline {
 Drawing overlaid(const Timeline& above, const std::string& above_word, const Timeline& below,
                  const std::string& below_word, const std::vector<std::string>& names);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -10,7 +10,7 @@
 #include "tools/report/svg/categories.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t most_boxes = 30'000;  // keeps the document under 2 MB
@@ -338,4 +338,4 @@ std::string svg(const Drawings& drawings, const SvgOptions& options, const Drawi
   return page(std::move(contents), options, view);
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -16,7 +16,7 @@
 #include "tools/report/svg/options.hpp"
 #include "tools/report/timeline/drawing.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// A self-contained SVG 1.1 document without scripts: one row per device, spans coloured by kind,
 /// messages and copies as strips below, idle time behind, then memory by device, where asked for
@@ -33,4 +33,4 @@ std::string svg(const Drawing& drawing, const SvgOptions& options = {},
 std::string svg(const Drawings& drawings, const SvgOptions& options = {},
                 const DrawingView& view = {});
 
-}  // namespace stageline
+}  // namespace stageline::report

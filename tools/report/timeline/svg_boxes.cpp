@@ -7,7 +7,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 double TimeScale::exact(Time time) const {
   const double share =
@@ -139,4 +139,4 @@ Boxes boxes_of(const std::vector<Piece>& pieces, const TimeScale& scale, double 
   return out;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

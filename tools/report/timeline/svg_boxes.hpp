@@ -6,7 +6,7 @@
 
 #include "sim/base/units.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// Maps the window [start, end] to [left, left + width] px.
 struct TimeScale {
@@ -51,4 +51,4 @@ struct Boxes {
 /// box.
 Boxes boxes_of(const std::vector<Piece>& pieces, const TimeScale& scale, double narrow, int steps);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,13 +9,13 @@
 #include "tools/report/timeline/svg_curves.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
-constexpr std::size_t most_stacks = 8;  // devices with a panel
-constexpr double categories_height = 108;    // px
-constexpr double stack_gap = 14;        // px
-constexpr double column_width = 94;     // px, of the words about the peak
+constexpr std::size_t most_stacks = 8;     // devices with a panel
+constexpr double categories_height = 108;  // px
+constexpr double stack_gap = 14;           // px
+constexpr double column_width = 94;        // px, of the words about the peak
 
 // Heights up to and including each category, from below.
 CategoryUse stacked(const MemoryPoint& point, Bytes reserve) {
@@ -197,8 +197,8 @@ Fragment draw_stacks(const Drawing& drawing, const std::string& title, const Fra
   result.text += key.text;
   double panel_top = key.bottom + 6;
   for (const std::size_t device : devices) {
-    result.text +=
-        stack(drawing, device, stacks, frame, {panel_top + categories_height, categories_height, upper});
+    result.text += stack(drawing, device, stacks, frame,
+                         {panel_top + categories_height, categories_height, upper});
     panel_top += categories_height + stack_gap;
   }
   result.bottom = panel_top - stack_gap;
@@ -238,4 +238,4 @@ Fragment draw_categories(const Drawing& drawing, const Frame& frame, double top,
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -3,7 +3,7 @@
 
 #include "tools/report/timeline/svg_window.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // Curve and peak within the window.
@@ -113,4 +113,4 @@ std::vector<std::size_t> devices_with_curves(const Drawing& drawing) {
   return devices;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 
 #include "tools/report/timeline/svg_page.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 inline constexpr double most_columns = 20'000;  // over all curves: keeps the document under 2 MB
 inline constexpr double show_limit = 1.6;  // of the peak; a higher limit would flatten the curves
@@ -61,4 +61,4 @@ Drawing hosts_of(const Drawing& drawing, const TimeScale& scale);
 /// Those that ever hold anything.
 std::vector<std::size_t> devices_with_curves(const Drawing& drawing);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -12,7 +12,7 @@
 #include "sim/base/index.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::array<double, 6> sizes{11, 10, 9, 8, 7, 6};  // px
@@ -113,4 +113,4 @@ std::string labels(const Boxes& boxes, const Spans& spans, const LabelRule& rule
   return out;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -7,7 +7,7 @@
 #include "tools/report/timeline/svg_curves.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t most_multiples = 8;  // devices; more share one panel
@@ -224,4 +224,4 @@ Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top, Byt
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

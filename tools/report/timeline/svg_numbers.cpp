@@ -6,7 +6,7 @@
 #include "sim/analysis/versions.hpp"
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::uint32_t eighth = 8;
@@ -112,4 +112,4 @@ std::string SpanNumbers::note() const {
   return "";  // unreachable; g++ requires it
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 
 #include "tools/report/timeline/drawing.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// By micro-batch, its direction: 0, 1, … in the order of the devices of its first stage. Empty
 /// unless some device has stages of two directions, and each of its stages is of one: chimera,
@@ -39,4 +39,4 @@ class SpanNumbers {
   std::map<ReadKey, std::uint32_t> reads_;  // versions
 };
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // The ticks within the window, ascending.
@@ -89,4 +89,4 @@ Fragment time_labels(const Frame& frame, double top) {
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

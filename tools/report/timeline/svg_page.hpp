@@ -14,7 +14,7 @@
 #include "tools/report/timeline/svg_boxes.hpp"
 #include "tools/report/timeline/svg_numbers.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The page layout, in px. The columns: names and tick labels, the plot, numbers.
 struct Frame {
@@ -123,4 +123,4 @@ bool has_weights(const Drawing& drawing);
 bool has_stale_weights(const Drawing& drawing);
 Fragment draw_weights(const Drawing& drawing, const Frame& frame, double top);
 
-}  // namespace stageline
+}  // namespace stageline::report

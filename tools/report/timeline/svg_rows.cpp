@@ -8,7 +8,7 @@
 #include "sim/base/index.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t most_tooltips = 2'000;    // more spans than that get none
@@ -338,4 +338,4 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

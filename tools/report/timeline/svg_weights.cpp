@@ -15,7 +15,7 @@
 #include "tools/report/timeline/svg_window.hpp"
 #include "tools/report/timeline/weights.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 constexpr std::size_t most_bands = 12;   // more curves share one panel of strips
@@ -290,4 +290,4 @@ Fragment draw_weights(const Drawing& drawing, const Frame& frame, double top) {
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -7,7 +7,7 @@
 
 #include "sim/base/units.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// The points of a step function within [from, to]. The last one before `from` still holds there,
 /// and is moved to it. `Point` has a member `at`; points are in order of time.
@@ -23,4 +23,4 @@ std::vector<Point> clipped(const std::vector<Point>& points, Time from, Time to)
   return inside;
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

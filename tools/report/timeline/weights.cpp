@@ -7,7 +7,7 @@
 
 #include "sim/base/index.hpp"
 
-namespace stageline {
+namespace stageline::report {
 namespace {
 
 // The devices that keep weights of a stage, ascending.
@@ -149,4 +149,4 @@ std::string held_legend(const std::vector<StageVersions>& versions) {
   return text + (versions.size() > most ? " · …\n" : "\n");
 }
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -9,7 +9,7 @@
 #include "sim/text/figure.hpp"
 #include "sim/timeline.hpp"
 
-namespace stageline {
+namespace stageline::report {
 
 /// From time `at` on, `versions` are held, including the newest.
 struct HeldPoint {
@@ -56,4 +56,4 @@ std::string held_figure(const Program& program, const Timeline& timeline,
 /// all is fresh.
 std::string held_legend(const std::vector<StageVersions>& versions);
 
-}  // namespace stageline
+}  // namespace stageline::report

@@ -10,7 +10,7 @@
 
 #include "sim/base/errors.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 struct GroupName {
@@ -324,4 +324,4 @@ std::string train_command(const StudyNet& net, const StudyCase& one, std::uint64
   return fmt::format("stageline-train {}", fmt::join(train_arguments(net, one, seed), " "));
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

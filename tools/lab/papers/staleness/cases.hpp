@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stageline {
+namespace stageline::lab {
 
 enum class StudyGroup : std::uint8_t {
   plain,       // non-pipelined, the reference of all others
@@ -80,4 +80,4 @@ std::vector<std::string> train_arguments(const StudyNet& net, const StudyCase& o
 /// The same as a command line.
 std::string train_command(const StudyNet& net, const StudyCase& one, std::uint64_t seed);
 
-}  // namespace stageline
+}  // namespace stageline::lab

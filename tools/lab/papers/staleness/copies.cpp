@@ -5,7 +5,7 @@
 #include "tools/lab/training/retime.hpp"
 #include "tools/lab/training/times.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr std::int64_t enough_steps = 64;  // well past the warm-up of ten stages
@@ -35,4 +35,4 @@ double kept_copies(const StudyNet& net, const StudyCase& one, const TrainingLog&
   return all > 0 ? kept / all : 0;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

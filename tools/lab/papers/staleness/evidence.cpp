@@ -10,7 +10,7 @@
 #include "sim/base/index.hpp"
 #include "traces/json/parts.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr std::string_view staleness_format = "stageline-staleness 1";
@@ -121,4 +121,4 @@ StalenessEvidence parse_staleness_evidence(const std::string& text, const std::s
   return evidence;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -7,7 +7,7 @@
 #include "tools/lab/papers/staleness/cases.hpp"
 #include "tools/lab/training/log.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 struct StudyRun {
   std::string net;                       // "lenet5"
@@ -34,4 +34,4 @@ std::string to_json(const StalenessEvidence& evidence);
 /// Throws TraceError with file and JSON pointer.
 StalenessEvidence parse_staleness_evidence(const std::string& text, const std::string& file);
 
-}  // namespace stageline
+}  // namespace stageline::lab

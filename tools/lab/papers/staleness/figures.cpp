@@ -5,7 +5,7 @@
 
 #include "tools/lab/papers/staleness/report.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 struct Placed {
@@ -14,10 +14,10 @@ struct Placed {
 };
 
 // The seeds have the colour and the marker of their mean.
-void add_series(Chart& chart, const std::string& name, const std::vector<Placed>& some) {
+void add_series(report::Chart& chart, const std::string& name, const std::vector<Placed>& some) {
   const std::size_t ink = chart.series.size() / 2;
-  Series means{name, SeriesStyle::line, {}, ink};
-  Series seeds{name + ", seeds", SeriesStyle::points, {}, ink};
+  report::Series means{name, report::SeriesStyle::line, {}, ink};
+  report::Series seeds{name + ", seeds", report::SeriesStyle::points, {}, ink};
   for (const Placed& one : some) {
     means.points.push_back({one.x, one.result->accuracy.mean});
     for (const double percents : one.result->percents) {
@@ -90,4 +90,4 @@ std::vector<StudyFigure> staleness_figures(const std::vector<NetResult>& results
   return figures;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -9,7 +9,7 @@
 
 #include "tools/lab/papers/published.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 // Tolerance, so that a number equal to its limit is not beyond it by rounding.
@@ -315,4 +315,4 @@ std::vector<StudyFinding> findings_of(const std::vector<NetResult>& results) {
   return all;
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

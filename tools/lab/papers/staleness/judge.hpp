@@ -13,7 +13,7 @@
 
 #include "tools/lab/papers/staleness/evidence.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 /// Accuracy over the seeds, in percent.
 struct Accuracy {
@@ -111,4 +111,4 @@ struct StudyFinding {
 /// 2505.01099; Zmushko et al., arXiv 2606.30634), of every net that has the cases for them.
 std::vector<StudyFinding> findings_of(const std::vector<NetResult>& results);
 
-}  // namespace stageline
+}  // namespace stageline::lab

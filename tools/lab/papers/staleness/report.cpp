@@ -14,7 +14,7 @@
 #include "tools/base/text.hpp"
 #include "tools/lab/papers/published.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 constexpr const char* staleness_preface = R"(# What stale weights cost in accuracy
@@ -387,9 +387,9 @@ void write_staleness_report(const std::string& folder, const StalenessEvidence& 
   make_folder(folder);
   const std::filesystem::path place = folder;
   for (const StudyFigure& one : staleness_figures(results_of(evidence))) {
-    write_file((place / one.file).string(), chart_svg(one.chart));
+    write_file((place / one.file).string(), report::chart_svg(one.chart));
   }
   write_file((place / "staleness.md").string(), page);
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -7,12 +7,12 @@
 #include "tools/lab/papers/staleness/judge.hpp"
 #include "tools/report/charts/chart.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 
 struct StudyFigure {
   std::string file;     // "staleness-depth.svg"
   std::string caption;  // a sentence or two
-  Chart chart;
+  report::Chart chart;
 };
 
 /// Accuracy by depth; by share of stale weights. Only figures with at least two points.
@@ -30,4 +30,4 @@ std::string staleness_json(const StalenessEvidence& evidence);
 /// Writes staleness.md and its figures to the folder, which is created if missing.
 void write_staleness_report(const std::string& folder, const StalenessEvidence& evidence);
 
-}  // namespace stageline
+}  // namespace stageline::lab

@@ -6,7 +6,7 @@
 #include "tools/base/json.hpp"
 #include "tools/lab/papers/staleness/report.hpp"
 
-namespace stageline {
+namespace stageline::lab {
 namespace {
 
 Json case_json(const CaseResult& one) {
@@ -49,4 +49,4 @@ std::string staleness_json(const StalenessEvidence& evidence) {
   return Json{{"findings", std::move(findings)}, {"nets", std::move(nets)}}.text();
 }
 
-}  // namespace stageline
+}  // namespace stageline::lab
