@@ -36,7 +36,7 @@ const std::string gpt = "gpt,layers=3,hidden=16,heads=2,seq=12,vocab=11";
 
 Trial trial_of(const std::string& schedule, int devices, std::vector<std::int64_t> lengths) {
   Trial tried =
-      trial(gpt, lab::case_of(gpt, parse_schedules(schedule).at(0), devices, 4, 2, std::nullopt));
+      trial(gpt, case_of(gpt, parse_schedules(schedule).at(0), devices, 4, 2, std::nullopt));
   tried.job.training.lengths = std::move(lengths);
   return tried;
 }
@@ -56,7 +56,7 @@ TEST_CASE("micro-batches of unequal lengths train as the same tokens do, under e
     const std::string name = spelled(spec);
     CAPTURE(name);
     try {
-      Trial one = trial(trials::gpt, lab::case_of(trials::gpt, spec, 2, 4, 2, std::nullopt));
+      Trial one = trial(trials::gpt, case_of(trials::gpt, spec, 2, 4, 2, std::nullopt));
       if (one.job.program.settings.sequence_chunks > 1) continue;  // their lengths are slices'
       one.job.training.lengths = {4, 1, 3, 2};
       check_against_training(one);
@@ -144,8 +144,8 @@ TEST_CASE("lengths and slices that the model does not have are refused") {
   refused(trial_of("1f1b", 2, {12, 12, 13, 4}), "13 tokens is longer than the 12 places");
   refused(trial_of("1f1b", 2, {12, 12, 4}), "3 lengths do not divide a step of 4 micro-batches");
   refused(trial_of("seq1f1b:sequence_chunks=3", 2, {4, 4, 3}), "do not make up a sequence of 12");
-  Trial images = trial(trials::resnet, lab::case_of(trials::resnet, parse_schedules("1f1b").at(0),
-                                                    2, 4, 1, std::nullopt));
+  Trial images = trial(trials::resnet, case_of(trials::resnet, parse_schedules("1f1b").at(0), 2, 4,
+                                               1, std::nullopt));
   images.job.training.lengths = {4};
   refused(images, "is no sequence, which has a length");
   Trial odd = trial_of("seq1f1b:sequence_chunks=2", 2, {});

@@ -19,7 +19,7 @@ namespace {
 // Layers reach about this share of what one large product does.
 constexpr double usual_efficiency = 0.6;
 // Rounds that a session's constructor runs, the metering of workspaces among them.
-constexpr double warm_up_rounds = 5;
+constexpr double expected_warm_up_rounds = 5;
 
 // The shortest of several calls, in seconds.
 double shortest(at::Device device, const std::function<void()>& work) {
@@ -90,7 +90,7 @@ ExpectedCost expected_cost(const ProfileRequest& request, const QuickRates& rate
   cost.in_flight = in_flight;
   cost.round_seconds = to_seconds(step * (1 + 4 * in_flight) + (forward + backward) * in_flight) *
                        static_cast<double>(widening);
-  cost.warm_up_seconds = warm_up_rounds * cost.round_seconds;
+  cost.warm_up_seconds = expected_warm_up_rounds * cost.round_seconds;
   return cost;
 }
 

@@ -412,12 +412,12 @@ int main(int argc, char** argv) {
   using namespace stageline::executor;
   ExecFlags flags;
   std::vector<std::string> warned;
-  const cli::ProgramMain program{
+  const stageline::cli::ProgramMain program{
       "stageline-exec",
       "Runs a program for real: a built-in model, cut and scheduled as `stageline simulate` would, "
       "with tensors and an optimizer.",
       "there is not enough memory; try a smaller --microbatch-size"};
-  return cli::program_main(program, argc, argv, [&](cli::Flags line) {
+  return stageline::cli::program_main(program, argc, argv, [&](stageline::cli::Flags line) {
     warned = prepare_process(argv);
     add_flags(line, flags);
     line.runs([&] { return run_command(flags, warned, argv); });

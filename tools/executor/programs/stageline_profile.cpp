@@ -239,13 +239,13 @@ int main(int argc, char** argv) {
   using namespace stageline::executor;
   ProfileFlags flags;
   std::vector<std::string> warned;
-  const cli::ProgramMain program{
+  const stageline::cli::ProgramMain program{
       "stageline-profile",
       "Measures what each layer of a built-in model costs on this machine (forward, input gradient, "
       "weight gradient, both at once, optimizer step, bytes) and writes a trace that `stageline` "
       "reads.",
       "there is not enough memory; try a smaller --batch"};
-  return cli::program_main(program, argc, argv, [&](cli::Flags line) {
+  return stageline::cli::program_main(program, argc, argv, [&](stageline::cli::Flags line) {
     warned = prepare_process(argv);
     add_flags(line, flags);
     line.runs([&] {
@@ -253,7 +253,7 @@ int main(int argc, char** argv) {
         return measure(flags, warned,
                        command_of("stageline-profile", argc, argv, {"--out", "--samples"}));
       } catch (const Stopped&) {
-        throw cli::Interrupted{"nothing was written", !flags.quiet && ::isatty(2) != 0};
+        throw stageline::cli::Interrupted{"nothing was written", !flags.quiet && ::isatty(2) != 0};
       }
     });
   });

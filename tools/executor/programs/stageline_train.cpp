@@ -149,7 +149,7 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   request.checkpoint_every =
       flags.checkpoint_every > 0 ? flags.checkpoint_every : request.evaluate_every;
   request.resume = flags.resume;
-  request.before_checkpoint = let_results_be_written;
+  request.before_checkpoint = cli::let_results_be_written;
   request.after_checkpoint = [&flags] {
     cli::catch_signals(cli::SecondSignal::ignored);
     cli::end_soon_after_signal(last_words(flags.checkpoint));
@@ -199,19 +199,19 @@ int main(int argc, char** argv) {
   using namespace stageline::executor;
   TrainFlags flags;
   std::vector<std::string> warned;
-  const cli::ProgramMain program{
+  const stageline::cli::ProgramMain program{
       "stageline-train",
       "Trains a built-in model with exactly the staleness of a schedule, and says what it learns in "
       "how many simulated seconds.",
       "there is not enough memory; try a smaller --microbatch-size"};
-  return cli::program_main(program, argc, argv, [&](cli::Flags line) {
+  return stageline::cli::program_main(program, argc, argv, [&](stageline::cli::Flags line) {
     warned = prepare_process(argv);
     add_flags(line, flags);
     line.runs([&] {
       try {
         return train_command(flags, warned, command_of("stageline-train", argc, argv));
       } catch (const Stopped&) {
-        throw cli::Interrupted{consequence(flags.checkpoint), true};
+        throw stageline::cli::Interrupted{consequence(flags.checkpoint), true};
       }
     });
   });

@@ -364,11 +364,11 @@ int main(int argc, char** argv) {
   using namespace stageline::executor;
   ValidateFlags flags;
   std::vector<std::string> warned;
-  const cli::ProgramMain program{
+  const stageline::cli::ProgramMain program{
       "stageline-validate",
       "Runs programs for real, predicts them, and says how far off the simulator is.",
       "there is not enough memory; try smaller micro-batches (--model)"};
-  return cli::program_main(program, argc, argv, [&](cli::Flags line) {
+  return stageline::cli::program_main(program, argc, argv, [&](stageline::cli::Flags line) {
     warned = prepare_process(argv);
     add_flags(line, flags);
     line.runs([&] {
@@ -377,7 +377,7 @@ int main(int argc, char** argv) {
         return validate_all(flags, warned, command_of("stageline-validate", argc, argv, {"--out"}),
                             argv);
       } catch (const Stopped&) {
-        throw cli::Interrupted{"nothing was written", true};
+        throw stageline::cli::Interrupted{"nothing was written", true};
       }
     });
   });
