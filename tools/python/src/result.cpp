@@ -51,9 +51,9 @@ std::shared_ptr<const Outcome> drawn_of(Simulated& self) {
 
 std::string json_of(const Simulated& self, bool timeline, bool changes) {
   return without_lock([&] {
-    const WaysToFit ways =
-        changes ? ways_to_fit(self.request->setting, *self.setting, self.asked, self.outcome)
-                : WaysToFit{};
+    const WaysToFit ways = changes ? answers::ways_to_fit(self.request->setting, *self.setting,
+                                                          self.asked, self.outcome)
+                                   : WaysToFit{};
     return report::outcome_json(*self.setting, self.asked, self.outcome, timeline, nullptr,
                                 self.request->budget, nullptr, changes ? &ways : nullptr);
   });
