@@ -45,7 +45,7 @@ void read_gemma4(const Keys& keys, TransformerConfig& config, std::vector<BlockK
       keys.is_text("use_bidirectional_attention")
           ? keys.text_or("use_bidirectional_attention", "")
           : std::string(keys.flag_or("use_bidirectional_attention", false) ? "all" : "");
-  if (both_ways != "" && both_ways != "vision") {  // of an image's tokens among themselves
+  if (!both_ways.empty() && both_ways != "vision") {  // of an image's tokens among themselves
     keys.refuse(
         "use_bidirectional_attention",
         fmt::format("use_bidirectional_attention is {}, and a decoder's attention is causal",
