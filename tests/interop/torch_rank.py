@@ -18,7 +18,8 @@ from torch.distributed.pipelining import PipelineStage, schedules
 from torch_predict import stages_of, stages_on
 
 SPIN = 0.0003  # seconds before a common start in which a rank with its own core no longer sleeps
-LATE = 0.001  # seconds that a rank may begin late; such a step is run again
+LATE = 0.001  # seconds that a rank with its own core may begin late; such a step is run again
+SLICE = 0.008  # the same of one that shares cores: a scheduler lets the others go on for so long
 MESSAGES = 16  # messages in each direction that measure one
 BLOCKS = 3  # blocks of as many messages
 IN_FLIGHT = 2  # micro-batches in flight while stages are profiled
@@ -29,9 +30,10 @@ def begun_at(start):
     """From `start` on, by the clock that all processes of a host share, without the garbage
     collector, whose runs fall on any op. Yields whether the rank was ready in time."""
     gc.disable()
-    spin = SPIN if len(os.sched_getaffinity(0)) == 1 else 0.0
+    alone = len(os.sched_getaffinity(0)) == 1
+    spin = SPIN if alone else 0.0
     time.sleep(max(0.0, start - time.perf_counter() - spin))
-    ready = time.perf_counter() < start + LATE
+    ready = time.perf_counter() < start + (LATE if alone else SLICE)
     while time.perf_counter() < start:
         pass
     try:
