@@ -81,7 +81,7 @@ struct Fastest {
   int compared = 0;  // that fit
 };
 
-// Of the shapes that the plan searches. A pipeline of one rank runs 1F1B alone, as in a plan.
+// The rows of shapes that the plan searches. A pipeline of one rank runs 1F1B alone, as in a plan.
 Fastest enumerate(const planner::PlanRequest& request) {
   Fastest fastest;
   const std::vector<Recomputation> recomputations = request.space.recomputation.empty()

@@ -31,7 +31,7 @@ run of its kind was published on its chip, a line says so, and the range is the 
 * With `--calibration` the range stays that of the built-in constants, unless the file rests on few runs of the same software
   and class: then it is what [such calibrations](../../cost_models/README.md#from-few-runs) left on published runs.
 * Ties: two runs of one model on one machine share most of what is wrong with their predictions, so the ranges above are not what
-  tells them apart. Of pairs of published dense runs whose parallelism differs, those that are predicted to differ by less than 3 %
+  tells them apart. Pairs of published dense runs whose parallelism differs, where they are predicted to differ by less than 3 %,
   came out in that order in 57 % (of those that differ by 3 to 6 %, in 71 %), and the one predicted to be faster was no faster on
   the mean. So rows at most 3 % slower than the fastest tie, and `compare` and `plan` recommend the one with the least time ×
   memory, which saves a larger share of memory than it is slower. They name the fastest beside it, and a note names all rows

@@ -66,7 +66,7 @@ std::vector<Pair> pairs_of(const std::vector<JudgedPoint>& judged) {
   return pairs;
 }
 
-// Of the pairs that are predicted to differ by so much.
+// What came of the pairs that are predicted to differ by so much.
 struct Told {
   int pairs = 0;
   double in_order = 0;  // the share that came out as predicted
