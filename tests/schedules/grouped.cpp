@@ -14,6 +14,7 @@
 #include "tests/make.hpp"
 #include "tests/schedules/sizes.hpp"
 #include "tests/specs.hpp"
+#include "tests/thorough.hpp"
 
 namespace stageline::grouped_tests {
 namespace {
@@ -124,6 +125,7 @@ constexpr Ratchet ratchets[] = {
 
 TEST_CASE("no search over loops is above grouped interleaving at the same memory") {
   for (const Ratchet& one : ratchets) {
+    if (!test::thorough && one.size.p * one.size.m * one.chunks > 512) continue;
     const Time most{one.makespan};
     const Ran ran =
         run(fmt::format("interleaved_zb:chunks={},group={}", one.chunks, one.group), one.size);

@@ -113,7 +113,7 @@ TEST_CASE("equal stages have no imbalance, and links add to nothing but what is 
   int programs = 0;
   for (int devices = 1; devices <= 6; ++devices) {
     for (const int microbatches : {1, 3, 8}) {
-      if (!test::chosen(random, devices < 4 ? 3 : 6)) continue;
+      if (!test::chosen(random, devices < 4 ? 4 : 12)) continue;
       const int steps = static_cast<int>(random() % 3) + 1;
       for_all(
           test::all_specs(devices), devices, microbatches, steps,

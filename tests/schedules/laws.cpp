@@ -330,7 +330,7 @@ TEST_CASE("the laws hold where stashes are rebuilt, offloaded or both, by stages
   Held copied;
   for (const Scheduler* const scheduler : schedulers()) {
     const ScheduleSpec spec{scheduler, parse_schedules(std::string(scheduler->name))[0].knobs};
-    for (int round = 0; round < 12; ++round) {
+    for (int round = 0; round < (test::thorough ? 12 : 5); ++round) {
       const int devices = 2 + round % 4;
       Program program;
       Costs costs;

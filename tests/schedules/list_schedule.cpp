@@ -264,7 +264,7 @@ MemoryTrial tried(Problem problem, const std::string& spec) {
 TEST_CASE("where messages overfill the memory, no equal number of stashes that fits is faster") {
   std::mt19937 random(45);
   int compared = 0;
-  for (int i = 0; i < (test::thorough ? 120 : 24); ++i) {
+  for (int i = 0; i < (test::thorough ? 120 : 12); ++i) {
     const int p = 2 + static_cast<int>(random() % 3);
     const Costs costs = test::random_costs(random, p, p, true);
     Problem problem = test::problem_for(test::spec("zb_auto"), p, costs, 6);
@@ -287,7 +287,7 @@ TEST_CASE("where messages overfill the memory, no equal number of stashes that f
 
 TEST_CASE("the search for the shortest step finds none that is longer than that for the span") {
   std::mt19937 random(46);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < (test::thorough ? 60 : 18); ++i) {
     const int p = 2 + static_cast<int>(random() % 3);
     const Costs costs = test::random_costs(random, p, p, i % 2 == 0);
     Problem problem = test::problem_for(test::spec("zb_auto"), p, costs, 6);

@@ -13,6 +13,7 @@
 #include "tests/schedules/brute_force.hpp"
 #include "tests/schedules/stream_reference.hpp"
 #include "tests/specs.hpp"
+#include "tests/thorough.hpp"
 
 namespace stageline::messages_tests {
 namespace {
@@ -31,6 +32,7 @@ TEST_CASE("every schedule runs with messages that block, and as a slow simulator
   for (const ScheduleSpec& spec : parse_schedules("all")) {
     for (const int devices : {2, 3, 4}) {
       for (const Messages messages : {Messages::blocking, Messages::batched}) {
+        if (!test::chosen(random, 3)) continue;
         Costs costs;
         Program program;
         try {
@@ -83,7 +85,7 @@ TEST_CASE("every schedule runs with messages that block, and as a slow simulator
       }
     }
   }
-  CHECK(programs > 30);
+  CHECK(programs > (test::thorough ? 100 : 30));
 }
 
 TEST_CASE("on the same order blocking is never faster than batched, nor batched than async") {

@@ -271,6 +271,7 @@ TEST_CASE("where messages wait for each other nothing is proved that is not so")
   for (int i = 0; i < (test::thorough ? 3 : 1); ++i) {
     CAPTURE(i);
     for (const Small& small : {Small{"straight", 1, 2, 3}, Small{"v", 2, 2, 2}}) {
+      if (!test::thorough && small.chunks > 1) continue;
       check_small(small, drawn(random, small.chunks * small.p, small.p, true), random, proofs);
     }
   }
