@@ -73,6 +73,15 @@ stageline draw $two chimera --panels timeline --numbers by-direction --svg - | f
 stageline draw $two pipedream --panels timeline --numbers versions --svg - | few_numbers
 echo "\$ --rows gpu1=last,gpu0 --title mine --plain"
 stageline draw $problem --rows gpu1=last,gpu0 --title mine --plain --svg - | grep -oE '>(last|gpu[01]|mine)<|class="bg"|>Costs.*|>Note.*'
+echo "\$ --aspect"
+for shape in 16:9 1:2; do
+  stageline draw $problem --aspect $shape --svg - | grep -oE '<svg[^>]*role|class="bg"[^/]*'
+done
+stageline sensitivity $problem --aspect 4:3 --svg - | grep -oE '<svg[^>]*role'
+try draw $problem --aspect 16/9 --svg -
+try draw $problem --aspect 5:1 --svg -
+try draw $problem --aspect 16:9 --width 900 --svg -
+try draw $problem --aspect 16:9
 try draw $problem --rows gpu7 --svg -
 try draw $problem --rows gpu1,gpu1 --svg -
 try draw $problem --numbers from-1

@@ -174,6 +174,7 @@ PICTURES = {
     "--png": ("OUT", []),
     "--theme": ("dark", ["--svg", "OUT"]),
     "--width": ("500", ["--svg", "OUT"]),
+    "--aspect": ("16:9", ["--svg", "OUT"]),
     "--title": ("Mine", ["--svg", "OUT"]),
     "--plain": (None, ["--svg", "OUT"]),
 }

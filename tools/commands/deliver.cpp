@@ -29,7 +29,7 @@ std::string note_lines(const std::vector<std::string>& notes) {
 void deliver(const Outputs& outputs, const Forms& forms) {
   if (!outputs.json.empty()) write_file(outputs.json, forms.json());
   if (any_picture(outputs.svg) && forms.svg) {
-    write_pictures(outputs.svg, forms.svg(svg_options(outputs.svg)));
+    write_pictures(outputs.svg, picture(outputs.svg, forms.svg));
   }
   if (!outputs.html.empty()) write_file(outputs.html, report::page_html(forms.page()));
   if (is_silent(outputs)) return;

@@ -153,8 +153,8 @@ answers::DrawingAnswer drawn_of(const DrawFlags& flags) {
   return drawn;
 }
 
-std::string picture_of(const DrawFlags& flags, const answers::DrawingAnswer& drawn) {
-  const report::SvgOptions options = svg_options(flags.svg);
+std::string picture_of(const DrawFlags& flags, const answers::DrawingAnswer& drawn,
+                       const report::SvgOptions& options) {
   const report::DrawingView view = view_of(flags, drawn);
   if (drawn.outcomes.size() == 1) {
     return report::svg(
@@ -207,9 +207,8 @@ void draw_recorded(const DrawFlags& flags) {
   const bool silent = is_silent(outputs) || common.quiet;
   const report::DrawingView view = view_of_recorded(flags);
   Forms forms;
-  forms.svg = [&](const report::SvgOptions&) {
-    return report::svg(with_rows(report::drawing_of(run), flags.rows), svg_options(flags.svg),
-                       view);
+  forms.svg = [&](const report::SvgOptions& options) {
+    return report::svg(with_rows(report::drawing_of(run), flags.rows), options, view);
   };
   if (!any_picture(flags.svg) && flags.chrome.empty()) {
     const int columns = flags.columns > 0 ? flags.columns : figure_columns();
@@ -249,7 +248,7 @@ void draw(const DrawFlags& flags) {
     return report::outcome_json(drawn.setting, drawn.asked[0], drawn.outcomes[0],
                                 /*timeline=*/true);
   };
-  forms.svg = [&](const report::SvgOptions&) { return picture_of(flags, drawn); };
+  forms.svg = [&](const report::SvgOptions& options) { return picture_of(flags, drawn, options); };
   forms.page = [&] { return report::page_of(drawn.setting, drawn.asked, drawn.outcomes); };
   if (!any_picture(flags.svg) && flags.chrome.empty() && flags.snapshot.empty() &&
       flags.html.empty()) {

@@ -138,7 +138,9 @@ int published(const PublishedFlags& flags) {
   }
   write_evidence(flags, points, request);
   if (any_picture(flags.svg)) {
-    write_pictures(flags.svg, published_svg(judged, svg_options(flags.svg)));
+    write_pictures(flags.svg, picture(flags.svg, [&](const report::SvgOptions& options) {
+                     return published_svg(judged, options);
+                   }));
   }
   if (silent) {
     if (!unread.empty()) fmt::print(stderr, "{}", unread);

@@ -8,6 +8,7 @@
 #include "sim/base/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/convert_svg.hpp"
+#include "tools/report/svg/aspect.hpp"
 
 namespace stageline::cli {
 
@@ -32,6 +33,8 @@ void add_svg_style_flags(Flags command, SvgFlags& flags) {
       .one_of({"auto", "light", "dark"});
   output.option("--width", flags.width, "width of the picture in pixels; default: 1000")
       .range(400, 10000);
+  output.option("--aspect", flags.aspect,
+                "shape of the picture, such as 16:9 for a slide: its width follows from that");
   output.option("--title", flags.title, "title of the picture, in the place of its own");
   output.flag(
       "--plain", flags.plain,
@@ -55,14 +58,29 @@ bool any_picture(const SvgFlags& flags) {
 }
 
 void check_pictures(const SvgFlags& flags) {
+  if (!flags.aspect.empty()) {
+    report::aspect_of(flags.aspect);
+    if (flags.width > 0) {
+      throw UsageError(
+          "--width and --aspect exclude each other: the height of a picture follows from its content");
+    }
+  }
   if (any_picture(flags)) return;
   for (const auto& [given, name] :
        {std::pair{!flags.theme.empty(), "--theme"}, std::pair{flags.width > 0, "--width"},
-        std::pair{!flags.title.empty(), "--title"}, std::pair{flags.plain, "--plain"}}) {
+        std::pair{!flags.aspect.empty(), "--aspect"}, std::pair{!flags.title.empty(), "--title"},
+        std::pair{flags.plain, "--plain"}}) {
     if (given) {
       throw UsageError(fmt::format("{} needs a picture: --svg, --pdf or --png", name));
     }
   }
+}
+
+std::string picture(const SvgFlags& flags,
+                    const std::function<std::string(const report::SvgOptions&)>& draw) {
+  const report::SvgOptions options = svg_options(flags);
+  if (flags.aspect.empty()) return draw(options);
+  return report::in_aspect(report::aspect_of(flags.aspect), options, draw);
 }
 
 std::vector<OutputFile> picture_files(const SvgFlags& flags) {

@@ -181,11 +181,14 @@ int run(const AccuracyFlags& flags) {
     write_file(flags.common.json, accuracy_json(study, families, from));
   }
   const report::Chart chart = accuracy_chart(study, from);
-  const report::SvgOptions options = cli::svg_options(flags.svg);
-  if (cli::any_picture(flags.svg))
-    cli::write_pictures(flags.svg, report::chart_svg(chart, options));
+  const auto picture = [&](const report::Chart& drawn) {
+    return cli::picture(flags.svg, [&](const report::SvgOptions& options) {
+      return report::chart_svg(drawn, options);
+    });
+  };
+  if (cli::any_picture(flags.svg)) cli::write_pictures(flags.svg, picture(chart));
   if (!flags.switch_svg.empty() && by_switch) {
-    write_file(flags.switch_svg, report::chart_svg(switch_chart(study, families), options));
+    write_file(flags.switch_svg, picture(switch_chart(study, families)));
   }
   const int exit_code = any ? 0 : 1;
   if (silent) return exit_code;
