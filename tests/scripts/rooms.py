@@ -83,7 +83,7 @@ INNER = {
     "tools/report/text": ["tools/report/svg", "tools/report/charts", "tools/report/timeline"],
     "tools/report/json": ["tools/report/text", "tools/report/timeline"],
 }
-FLAT = {"README.md", "demo", "meson.build", "setup", "stageline.cpp", "test"}
+FLAT = {"README.md", "demo", "meson.build", "release", "setup", "stageline.cpp", "test"}
 TOP = {"LICENSE", "README.md", "cost_models", "meson.build", "meson_options.txt", "schedulers", "sim",
        "tests", "tools", "traces"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)

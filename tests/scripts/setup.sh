@@ -213,6 +213,6 @@ claim 'names zlib' says err 'missing: the header <zlib.h>'
 begin 'an unknown purpose'
 run lunch
 claim 'exits 2' is "$rc" 2
-claim 'shows the usage' says err 'usage: tools/setup demo|tests|all'
+claim 'shows the usage' says err 'usage: tools/setup demo|tests|release|all'
 
 finish
