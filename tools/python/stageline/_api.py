@@ -235,7 +235,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("quiet", "full", "top", "columns"), _PRINTS),
     **dict.fromkeys(("pdf", "png"), "the command makes it; a result has .svg()"),
     **dict.fromkeys(("theme", "width"), "of a picture: .svg(width=…, theme=…) of the result"),
-    **dict.fromkeys(("title", "plain"), "of a picture that the command makes"),
+    **dict.fromkeys(("aspect", "title", "plain"), "of a picture that the command makes"),
     **dict.fromkeys(("numbers", "rows"), "of the picture that stageline draw makes"),
     "memory_snapshot": "stageline draw writes it",
     "svg": "a result has .svg()", "html": "a result has .html()",
