@@ -63,6 +63,16 @@ claim 'installs exactly what is missing' grep -q -E \
 claim 'asks no questions' count_is calls 'frontend=noninteractive -y -q' 2
 claim 'waits for another dpkg' count_is calls 'DPkg::Lock::Timeout=120' 2
 
+begin 'a release needs Emscripten and the headers of Python, and no tests'
+user 0
+# shellcheck disable=SC2086
+installed $demo_packages
+apt 'exit 0'
+run release
+claim 'succeeds' is "$rc" 0
+claim 'installs exactly that' grep -q -E \
+  ' --no-install-recommends libprotobuf-dev protobuf-compiler python3-dev python3-venv emscripten$' "$calls"
+
 begin 'the tests need more than the demo'
 user 0
 # shellcheck disable=SC2086
