@@ -14,13 +14,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/transformers/compressed_attention.hpp"
 #include "cost_models/transformers/passes.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr double plain_backward = 2;    // FLOPs over the forward's
-constexpr double flash_backward = 2.5;  // FlashAttention-2, arXiv 2307.08691, section 4.1
+constexpr double plain_backward = 2;  // FLOPs over the forward's
 
 Kernel attention_kernel(std::string_view name, KernelKind kind, double flops, bool selective) {
   Kernel kernel;
@@ -122,17 +122,12 @@ double reach_of_slice(const RankSizes& sizes, const LanguageForm& form, double w
 
 void add_flash(LayerKernels& passes, const RankSizes& sizes, const LanguageForm& form,
                double window, bool chunked, bool causal) {
-  const double pairs = sizes.batch * pairs_of_slice(sizes, form, window, chunked, causal);
+  const AttendedKeys keys = attended_keys(sizes, form, window, chunked, causal);
+  const double pairs = sizes.batch * keys.pairs;
   const double flops = 2 * pairs * sizes.heads * (sizes.key_width + sizes.value_width);
-  const AttentionSize size{reach_of_slice(sizes, form, window, chunked, causal),
-                           sizes.tokens * sizes.heads, sizes.key_width, sizes.value_width, false};
-  passes.forward.push_back(
-      attention_kernel("attention", KernelKind::attention_flash, flops, false));
-  passes.forward.back().attention = size;
-  passes.input_grad.push_back(
-      attention_kernel("attention", KernelKind::attention_flash, flash_backward * flops, false));
-  passes.input_grad.back().attention = size;
-  passes.input_grad.back().attention.backward = true;
+  add_fused_scores(
+      passes, "attention", flops, flash_backward * flops,
+      {keys.reach, sizes.tokens * sizes.heads, sizes.key_width, sizes.value_width, false});
 }
 
 // A ring adds up the parts of attention's output, and backward of the gradients of queries, keys
@@ -211,20 +206,28 @@ void add_indexer(LayerKernels& passes, const LatentAttention& latent, const Rank
   const double width = real(latent.index_width);
   add_linear(passes, "index_queries", sizes.tokens, heads * width, real(latent.query_rank));
   add_linear(passes, "index_keys", sizes.tokens, width + heads, sizes.hidden);
-  const double pairs = sizes.batch * pairs_of_slice(sizes, form, 0, false, true);
-  const double flops = 2 * pairs * heads * width;
-  const AttentionSize size{reach_of_slice(sizes, form, 0, false, true), sizes.tokens * heads, width,
-                           width, false};
-  passes.forward.push_back(
-      attention_kernel("index_scores", KernelKind::attention_flash, flops, false));
-  passes.forward.back().attention = size;
-  passes.input_grad.push_back(
-      attention_kernel("index_scores", KernelKind::attention_flash, 2 * flops, false));
-  passes.input_grad.back().attention = size;
-  passes.input_grad.back().attention.backward = true;
+  const AttendedKeys keys = attended_keys(sizes, form, 0, false, true);
+  const double flops = 2 * (sizes.batch * keys.pairs) * heads * width;
+  add_fused_scores(passes, "index_scores", flops, 2 * flops,
+                   {keys.reach, sizes.tokens * heads, width, width, false});
 }
 
 }  // namespace
+
+AttendedKeys attended_keys(const RankSizes& sizes, const LanguageForm& form, double window,
+                           bool chunked, bool causal) {
+  return {pairs_of_slice(sizes, form, window, chunked, causal),
+          reach_of_slice(sizes, form, window, chunked, causal)};
+}
+
+void add_fused_scores(LayerKernels& passes, std::string_view name, double forward, double backward,
+                      AttentionSize size) {
+  passes.forward.push_back(attention_kernel(name, KernelKind::attention_flash, forward, false));
+  passes.forward.back().attention = size;
+  size.backward = true;
+  passes.input_grad.push_back(attention_kernel(name, KernelKind::attention_flash, backward, false));
+  passes.input_grad.back().attention = size;
+}
 
 double causal_pairs(const CausalSequence& of, int ranks, int rank, bool balanced) {
   const auto of_piece = [&](int piece, int pieces) {
@@ -238,6 +241,10 @@ double causal_pairs(const CausalSequence& of, int ranks, int rank, bool balanced
 
 void add_attention(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form,
                    std::int64_t block) {
+  if (config.compressed) {
+    add_compressed_attention(passes, config, form, block);
+    return;
+  }
   const RankSizes sizes = rank_sizes(config, form, block);
   const BlockTraffic traffic = block_traffic(form);
   if (config.latent) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cost_models/transformers/passes.hpp"
+#include "cost_models/transformers/residual_streams.hpp"
 
 namespace stageline {
 namespace {
@@ -65,11 +66,16 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
   const BlockKind kind = config.kind(block);
   const auto add_start = [&](std::string_view before) {
     const bool none = block == 0 && !config.first_norm && before == "attention_norm";
+    add_streams_before(passes, sizes);
     if (config.norms_before && !none) add_elementwise(passes, before, norm, traffic.norm);
   };
   const auto add_end = [&](std::string_view behind, std::string_view sum) {
     if (config.norms_behind) add_elementwise(passes, behind, norm, traffic.norm);
-    add_elementwise(passes, sum, norm, traffic.add);
+    if (sizes.streams > 0) {
+      add_streams_behind(passes, sizes);
+    } else {
+      add_elementwise(passes, sum, norm, traffic.add);
+    }
   };
   if (kind.mixer != Mixer::none) {
     add_start("attention_norm");

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "cost_models/transformers/compressed_attention.hpp"
+#include "cost_models/transformers/residual_streams.hpp"
 #include "sim/base/errors.hpp"
 
 namespace stageline {
@@ -17,6 +19,7 @@ double in_double(std::int64_t number) { return static_cast<double>(number); }
 // ranks: one multiply-accumulate a token each.
 std::int64_t attention_weights(const TransformerConfig& config, const BlockKind& kind) {
   const std::int64_t h = config.hidden;
+  if (config.compressed) return compressed_attention_weights(config, kind);
   if (!config.latent) {
     const WideHeads its = config.heads_of(kind);
     const std::int64_t queries = config.heads * its.width;
@@ -91,6 +94,10 @@ std::int64_t query_key_norm_parameters(const TransformerConfig& config, const Wi
 
 // Biases, and the norms inside attention.
 std::int64_t attention_extras(const TransformerConfig& config, const BlockKind& kind) {
+  if (config.compressed) {
+    return compressed_attention_parameters(config, kind) -
+           compressed_attention_weights(config, kind);
+  }
   std::int64_t sum = config.projection_bias ? config.hidden : 0;
   if (config.latent) {
     const LatentAttention& latent = *config.latent;
@@ -139,9 +146,10 @@ std::int64_t mlp_parameters(const TransformerConfig& config, std::int64_t ffn) {
 }
 
 // Parameters of a block's router, shared experts and the like, where it has experts.
-std::int64_t routing_parameters(const TransformerConfig& config, const Experts& experts) {
+std::int64_t routing_parameters(const TransformerConfig& config, const Experts& experts,
+                                std::int64_t block) {
   std::int64_t sum = config.hidden * experts.count;
-  if (experts.correction_bias) sum += experts.count;
+  if (has_correction(experts, block)) sum += experts.count;
   if (experts.shared_ffn > 0) sum += mlp_parameters(config, experts.shared_ffn);
   if (experts.shared_gate) sum += config.hidden;
   return sum;
@@ -157,6 +165,7 @@ constexpr std::int64_t most_vocab = 1 << 22;
 constexpr std::int64_t most_tokens = 1 << 24;  // of a sequence
 constexpr std::int64_t most_experts = 1 << 12;
 constexpr std::int64_t most_taps = 1 << 10;
+constexpr std::int64_t most_streams = 64;
 
 struct Limit {
   std::string_view what;
@@ -269,11 +278,25 @@ std::int64_t block_norms(const TransformerConfig& config, std::int64_t block) {
   return before + (config.norms_behind ? halves : 0) + of_experts;
 }
 
+namespace {
+
+// Halves of a block, each of which mixes the residual's streams.
+std::int64_t halves_of(const BlockKind& kind) {
+  return (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
+}
+
+}  // namespace
+
+bool has_correction(const Experts& experts, std::int64_t block) {
+  return experts.correction_bias && block >= experts.hashed_blocks;
+}
+
 std::int64_t head_extras(const TransformerConfig& config) {
   const std::int64_t h = config.hidden;
   const std::int64_t norm = norm_parameters(config, h);
   const std::int64_t dense = h * h + (config.mlp_bias ? h : 0) + norm;
-  return (config.last_norm ? norm : 0) + (config.head_dense ? dense : 0);
+  return (config.last_norm ? norm : 0) + (config.head_dense ? dense : 0) +
+         head_stream_parameters(config);
 }
 
 std::int64_t expert_parameters(const TransformerConfig& config, std::int64_t block) {
@@ -285,10 +308,11 @@ std::int64_t block_parameters(const TransformerConfig& config, std::int64_t bloc
   std::int64_t sum = block_norms(config, block) * norm_parameters(config, config.hidden);
   const Feed feed = config.kind(block).feed;
   if (feed == Feed::experts) {
-    sum += expert_parameters(config, block) + routing_parameters(config, *config.experts);
+    sum += expert_parameters(config, block) + routing_parameters(config, *config.experts, block);
   }
   if (feed == Feed::dense) sum += mlp_parameters(config, config.ffn);
-  return sum + mixer_parameters(config, block);
+  return sum + mixer_parameters(config, block) +
+         halves_of(config.kind(block)) * stream_parameters(config);
 }
 
 std::int64_t parameters(const TransformerConfig& config) {
@@ -348,6 +372,8 @@ void check(const TransformerConfig& config) {
     check_limit(config, {"the table of positions", config.places, 1, most_tokens});
   }
   if (config.latent) check_latent(config, *config.latent);
+  if (config.compressed) check_compressed(config, *config.compressed);
+  check_limit(config, {"the residual's streams", config.streams, 0, most_streams});
   if (config.experts) check_experts(config, *config.experts);
   if (config.linear) check_linear(config, *config.linear);
 }
@@ -360,6 +386,7 @@ double attention_products(const TransformerConfig& config, std::int64_t block, s
     products += passes * in_double(config.linear->values()) * in_double(config.linear->key_width);
   }
   if (!kind.attends()) return products;
+  if (config.compressed) return products + compressed_attention_products(config, kind, seq);
   const std::int64_t own_width = config.heads_of(kind).width;
   const std::int64_t query_width =
       config.latent ? config.latent->plain_width + config.latent->rotary_width : own_width;
@@ -386,6 +413,7 @@ double model_flops(const TransformerConfig& config, std::int64_t blocks, std::in
   double products = static_cast<double>(config.hidden) * static_cast<double>(config.vocab);
   for (std::int64_t i = 0; i < blocks; ++i) {
     std::int64_t weights = mixer_weights(config, i);
+    if (config.streams > 0) weights += halves_of(config.kind(i)) * stream_weights(config);
     const Feed feed = config.kind(i).feed;
     if (feed == Feed::experts) {
       const Experts& experts = *config.experts;

@@ -38,6 +38,23 @@ struct LatentAttention {
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 
+/// Attention within a window and to compressed keys (DeepSeek-V4): one vector of a head's width is
+/// key and value of all heads. Queries come from a vector of low rank; the output goes through one
+/// for each group of heads. A compressed key is a weighed sum of `rate` tokens (a block that is
+/// sparse: of twice as many, so that neighbours overlap), by two products of the hidden state.
+struct CompressedAttention {
+  std::int64_t query_rank = 0;
+  std::int64_t rotary_width = 0;  // of a head
+  std::int64_t output_groups = 0;
+  std::int64_t output_rank = 0;  // of a group
+  std::int64_t sparse_rate = 0;  // tokens of a key: of blocks whose indexer chooses among them,
+  std::int64_t heavy_rate = 0;   // and of those that attend to all
+  std::int64_t index_heads = 0;
+  std::int64_t index_width = 0;  // whose keys are compressed as well, at the sparse rate
+  std::int64_t index_keys = 0;   // compressed keys that a token attends to
+  friend bool operator==(const CompressedAttention&, const CompressedAttention&) = default;
+};
+
 /// The MLP of a block as routed experts, each as the MLP is (gated or not).
 struct Experts {
   std::int64_t count = 0;
@@ -48,6 +65,7 @@ struct Experts {
   std::int64_t every = 1;         // of the blocks behind those, every so manyth has experts
   bool shared_gate = false;  // the shared experts' output is weighed by a learned gate (Qwen 2 MoE)
   bool correction_bias = false;    // of the router: a number an expert (DeepSeek-V3), which counts
+  std::int64_t hashed_blocks = 0;  // first blocks whose experts follow from the token: without one
   std::int64_t norms = 0;          // of the hidden state, beside those of a block without experts
   std::int64_t groups = 1;         // equal ones, of which a token's experts are in
   std::int64_t chosen_groups = 1;  // so many (DeepSeek's node-limited routing)
@@ -95,6 +113,8 @@ struct LinearMixer {
 /// `both`: attention and a linear layer side by side (Falcon-H1).
 enum class Mixer : std::uint8_t { attention, linear, both, none };
 enum class Feed : std::uint8_t { dense, experts, none };
+/// How a block compresses keys: see CompressedAttention.
+enum class Compression : std::uint8_t { none, sparse, heavy };
 /// The two halves of a block, of which one may be missing (Nemotron-H).
 struct BlockKind {
   Mixer mixer = Mixer::attention;
@@ -103,6 +123,7 @@ struct BlockKind {
   bool rotary = true;   // whether rotary positions turn its queries and keys
   bool indexer = true;  // false: it attends to the keys that the block before took (GLM-5)
   bool wide = false;    // its heads are TransformerConfig::wide
+  Compression compression = Compression::none;
 
   bool attends() const { return mixer == Mixer::attention || mixer == Mixer::both; }
   bool scans() const { return mixer == Mixer::linear || mixer == Mixer::both; }
@@ -150,7 +171,9 @@ struct TransformerConfig {
       1;                 // one block of so many has the window, the first of them (Gemma 2: 2)
   bool chunked = false;  // the window is a piece of the sequence, in which tokens attend (Llama 4)
   std::optional<LatentAttention> latent{};
-  std::optional<WideHeads> wide{};  // of blocks that say so
+  std::optional<CompressedAttention> compressed{};  // in all blocks, each with the window
+  std::int64_t streams = 0;                         // see residual_streams.hpp; 0: one residual
+  std::optional<WideHeads> wide{};                  // of blocks that say so
   std::optional<LinearMixer> linear{};
   std::optional<Experts> experts{};
   /// Kinds of the blocks, again from the start where there are more; the block behind the last is
@@ -179,6 +202,9 @@ void set_blocks(TransformerConfig& config, const std::vector<BlockKind>& kinds);
 std::int64_t norm_parameters(const TransformerConfig& config, std::int64_t width);
 /// Norms of the hidden state in one block.
 std::int64_t block_norms(const TransformerConfig& config, std::int64_t block);
+
+/// Whether the router of that block adds a number an expert before it chooses.
+bool has_correction(const Experts& experts, std::int64_t block);
 
 /// Those of the last norm, and of the product and norm before the logits where the head has them.
 std::int64_t head_extras(const TransformerConfig& config);

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "cost_models/transformers/passes.hpp"
+#include "cost_models/transformers/residual_streams.hpp"
 
 namespace stageline {
 namespace {
@@ -43,6 +44,7 @@ LayerKernels head_kernels(const TransformerConfig& config, const LanguageForm& f
   LayerKernels passes;
   const double hidden = sizes.bytes(sizes.norm_elements());
   const BlockTraffic traffic = block_traffic(form);
+  add_head_streams(passes, sizes);
   if (config.last_norm) add_elementwise(passes, "last_norm", hidden, traffic.norm);
   if (config.head_dense) {  // each tensor-parallel rank makes it of all of its tokens
     add_linear(passes, "head_dense", sizes.norm_tokens, sizes.hidden, sizes.hidden);

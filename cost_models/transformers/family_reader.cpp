@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cost_models/transformers/deepseek_v4.hpp"
 #include "cost_models/transformers/family_blocks.hpp"
 #include "cost_models/transformers/usual_sequence.hpp"
 #include "cost_models/transformers/wide_heads.hpp"
@@ -338,16 +339,17 @@ TransformerConfig read_family(const Keys& keys, const FamilyRow& row) {
   }
   const bool linear = halves || (row.filling != Filling::none && row.filling != Filling::window);
   if (linear) read_linear(keys, row, config);
-  if (!halves) read_mixers(keys, row, config, kinds);
+  if (!halves && !row.compressed) read_mixers(keys, row, config, kinds);
   if (row.experts != nullptr) {
     const Experts experts = read_experts(keys, *row.experts);
     if (experts.count > 0) {
       config.experts = experts;
-      if (!halves) read_feeds(keys, *row.experts, kinds);
+      if (!halves && !row.compressed) read_feeds(keys, *row.experts, kinds);
     } else if (row.experts->shared_alone) {
       config.ffn = experts.shared_ffn;
     }
   }
+  if (row.compressed) read_deepseek_v4(keys, config, kinds);
   if (row.type.starts_with("gemma4")) read_gemma4(keys, config, kinds);
   set_blocks(config, kinds);
   if (std::none_of(kinds.begin(), kinds.end(),

@@ -218,9 +218,6 @@ constexpr std::array known_refusals{
     RefusedType{"bigbird_pegasus", two_chains},
     RefusedType{"blenderbot", two_chains},
     RefusedType{"blenderbot-small", two_chains},
-    RefusedType{"deepseek_v4",
-                "its attention compresses keys by two rates, and its residual is several streams "
-                "that are mixed (hyper-connections)"},
     RefusedType{"diffllama", "each head is the difference of two softmaxes over shared values"},
     RefusedType{
         "gemma3n",

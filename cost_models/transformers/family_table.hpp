@@ -93,6 +93,7 @@ struct FamilyRow {
   bool chunked = false;
   bool latent = false;
   bool indexer = false;
+  bool compressed = false;  // DeepSeek-V4: deepseek_v4.hpp reads it
   const ExpertKeys* experts = nullptr;
   LinearKind linear = LinearKind::delta_net;
   NumberKeys predictions{};

@@ -28,7 +28,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cost_models/transformers/rank_sizes.hpp"
+#include "cost_models/transformers/compressed_attention.hpp"
+#include "cost_models/transformers/residual_streams.hpp"
 
 namespace stageline {
 namespace {
@@ -52,6 +53,11 @@ struct HeldTensors {
   }
   bool quantized() const { return product_bytes != element_bytes; }
   void product_writes(double elements) { output_gradients += element_bytes * elements; }
+  void add(const StreamBytes& bytes) {
+    kept += bytes.kept;
+    weight_grad_inputs += bytes.weight_grad_inputs;
+    output_gradients += bytes.output_gradients;
+  }
 };
 
 KeptBytes split(const HeldTensors& held) {
@@ -123,8 +129,23 @@ void hold_linear(HeldTensors& held, const TransformerConfig& config, const RankS
   held.product_writes(sizes.whole_elements());
 }
 
+void hold_compressed(HeldTensors& held, const CompressedKept& attention, const RankSizes& sizes) {
+  held.keep(attention.kept);
+  held.keep_for_product(attention.for_products);
+  held.product_writes(attention.output_gradients);
+  held.kept += log_sum_exp_bytes * sizes.tokens * sizes.heads;
+  if (held.quantized()) {  // attention's backward reads its output, too; another product the input
+    held.keep(sizes.tokens * sizes.attended());
+    held.keep_for_product(sizes.norm_elements());
+  }
+}
+
 void hold_attention(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
                     const RankSizes& sizes, const BlockKind& kind) {
+  if (config.compressed) {
+    hold_compressed(held, kept_by_compressed_attention(config, sizes, kind), sizes);
+    return;
+  }
   const double queries_and_keys = sizes.tokens * (sizes.queries() + sizes.read_keys());
   if (config.latent) {
     hold_latent_products(held, *config.latent, sizes, kind.indexer);
@@ -224,6 +245,7 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
   const RankSizes sizes = rank_sizes(config, form, block);
   HeldTensors held{.element_bytes = sizes.element_bytes, .product_bytes = sizes.product_bytes};
   const BlockKind kind = config.kind(block);
+  if (kind.mixer != Mixer::none) held.add(kept_by_streams(sizes));
   if (kind.mixer != Mixer::none) hold_start(held, config, sizes);
   if (kind.attends()) hold_attention(held, config, form, sizes, kind);
   if (kind.scans()) hold_linear(held, config, sizes);
@@ -235,6 +257,7 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
   };
   if (kind.feed == Feed::none) return all();
   const bool experts = kind.feed == Feed::experts;
+  held.add(kept_by_streams(sizes));
   if (experts && held.quantized()) {
     held.keep(config.parallel_residual ? sizes.norm_elements() : 2 * sizes.norm_elements());
     held.weight_grad_inputs += sizes.bytes(sizes.norm_elements());
@@ -262,7 +285,7 @@ KeptBytes kept_by_embedding(const TransformerConfig& config, const LanguageForm&
   KeptBytes bytes;
   bytes.weight_grad = token_id_bytes * sizes.tokens;
   if (form.dropout) bytes.weight_grad += mask_bytes * sizes.norm_elements();
-  bytes.gradient = sizes.bytes(sizes.norm_elements());
+  bytes.gradient = sizes.bytes(sizes.residual_elements());
   return bytes;
 }
 
@@ -272,6 +295,7 @@ KeptBytes kept_by_head(const TransformerConfig& config, const LanguageForm& form
   const RankSizes sizes = rank_sizes(config, form);
   const double logits = sizes.tokens * sizes.padded_vocab;
   HeldTensors held{.element_bytes = sizes.element_bytes, .product_bytes = sizes.element_bytes};
+  held.kept += kept_by_head_streams(sizes);
   hold_norm(held, sizes.norm_elements());
   if (config.head_dense) {
     hold_norm(held, sizes.norm_elements());

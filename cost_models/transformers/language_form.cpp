@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "cost_models/slices.hpp"
+#include "cost_models/transformers/compressed_attention.hpp"
 #include "cost_models/transformers/context_exchange.hpp"
 #include "sim/base/errors.hpp"
 
@@ -148,6 +149,13 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
   check_tp_overlap(config, form);
   check_linear_form(config, form);
   check_sparse_form(config, form);
+  check_compressed_form(config, form);
+  if (config.streams > 0 && form.predictions > 0) {
+    throw UsageError(fmt::format(
+        "{}: modules that predict further tokens are not priced where the residual has {} streams; "
+        "leave mtp at 0",
+        config.name, config.streams));
+  }
   check_context_exchange(config, form);
 }
 

@@ -402,12 +402,12 @@ Layer block_layer(const LanguagePricing& given, std::int64_t block) {
   set_state(layer, own.all, pricing.base);
   set_update(layer, own.all, pricing);
   set_stash(layer, kept_by_block(config, pricing.form, block));
-  const double rows = pricing.bytes(pricing.norm_tokens() * static_cast<double>(config.hidden));
+  const RankSizes sizes = rank_sizes(config, pricing.form, block);
+  const double rows = pricing.bytes(sizes.norm_elements());
   const auto bytes = [&](double count) {
     return fitting_bytes(layer.name, "its activations", count);
   };
-  layer.output = bytes(rows);
-  const RankSizes sizes = rank_sizes(config, pricing.form, block);
+  layer.output = bytes(pricing.bytes(sizes.residual_elements()));
   // Attention's or the MLP's output before it is added, or what attention reads.
   const bool attends = config.kind(block).attends();
   layer.forward_workspace = bytes(std::max(rows, attends ? context_buffers(pricing, sizes) : 0.0));
@@ -446,9 +446,8 @@ Layer embedding_layer(const LanguagePricing& pricing) {
   layer.input_grad = Time{};
   layer.stash_weight_grad += layer.stash_input_grad;
   layer.stash_input_grad = Bytes{};
-  layer.output =
-      fitting_bytes(layer.name, "its activations",
-                    pricing.bytes(pricing.norm_tokens() * static_cast<double>(config.hidden)));
+  layer.output = fitting_bytes(layer.name, "its activations",
+                               pricing.bytes(rank_sizes(config, pricing.form).residual_elements()));
   layer.collectives = embedding_collectives(config, pricing.form);
   return layer;
 }

@@ -276,6 +276,20 @@ void add_kind_notes(std::vector<std::string>& notes, const TransformerConfig& co
         "reads them as fast as within a window is assumed",
         config.latent->index_keys));
   }
+  if (config.compressed) {
+    notes.push_back(fmt::format(
+        "attention is within {} tokens and to compressed keys: of {} tokens each, of which an "
+        "indexer chooses {}, or of {} each; that they are read as fast as within a window is "
+        "assumed",
+        config.window, config.compressed->sparse_rate, config.compressed->index_keys,
+        config.compressed->heavy_rate));
+  }
+  if (config.streams > 0) {
+    notes.push_back(fmt::format(
+        "the residual has {} streams, which messages between stages carry; fused kernels mix them, "
+        "and they are kept, as is assumed",
+        config.streams));
+  }
 }
 
 std::vector<std::string> notes_of(const LanguagePricing& pricing, const DeviceKind& device) {

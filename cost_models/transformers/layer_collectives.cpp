@@ -196,7 +196,7 @@ std::vector<LayerCollective> gather_before_attention(const TransformerConfig& co
                                                      const LanguageForm& form) {
   const RankSizes sizes = rank_sizes(config, form);
   std::vector<LayerCollective> list;
-  if (sizes.sequence) add_around(list, sizes, sizes.tokens * gathered_width(config), 0);
+  if (sizes.sequence) add_around(list, sizes, sizes.tokens * gathered_width(config, {}), 0);
   return list;
 }
 
@@ -206,7 +206,7 @@ std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
   std::vector<LayerCollective> list;
   const BlockKind kind = config.kind(block);
   const bool joint = config.parallel_residual && kind.feed == Feed::dense;
-  const double before = kind.attends() ? gathered_width(config) : real(config.hidden);
+  const double before = kind.attends() ? gathered_width(config, kind) : real(config.hidden);
   if (kind.mixer != Mixer::none) {
     add_around(list, sizes, sizes.tokens * before, joint ? 0 : sizes.whole_elements(),
                form.tp_overlap);

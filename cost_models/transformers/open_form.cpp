@@ -50,7 +50,7 @@ void forget_followers(TransformerConfig& config, const std::string& key,
   };
   const bool width = key == "hidden" || key == "heads";
   const bool ffn = key == "hidden" || key == "gated";
-  if (width && free("head_width") && !config.latent &&
+  if (width && free("head_width") && !config.latent && !config.compressed &&
       config.head_width * config.heads == config.hidden) {
     config.head_width = 0;
   }
@@ -156,6 +156,12 @@ bool set_option(TransformerConfig& config, const std::string& key, const std::st
     throw UsageError(fmt::format(
         "{} has latent attention, whose keys and values come from a vector of low rank: "
         "{} is none of its sizes",
+        config.name, key));
+  }
+  if (config.compressed && (key == "kv_heads" || key == "head_width" || key == "qkv_bias")) {
+    throw UsageError(fmt::format(
+        "{} has compressed attention, whose heads share one vector for keys and values: {} is none "
+        "of its sizes",
         config.name, key));
   }
   if (config.wide && (key == "kv_heads" || key == "head_width")) {

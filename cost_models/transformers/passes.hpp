@@ -59,6 +59,21 @@ void add_grouped(LayerKernels& passes, std::string_view name, const RankSizes& s
 Kernel product(std::string_view name, double rows, double columns, double inner);
 Kernel elementwise(std::string_view name, double bytes);
 
+inline constexpr double flash_backward = 2.5;  // FlashAttention-2, arXiv 2307.08691, section 4.1
+
+/// What the tokens of one sequence attend to, of the slice that is priced and the context-parallel
+/// rank with most.
+struct AttendedKeys {
+  double pairs = 0;  // of a token and a key
+  double reach = 0;  // the longest run of keys that one of its tokens attends to
+};
+/// `window`: 0: none; `chunked`, `causal`: as TransformerConfig's.
+AttendedKeys attended_keys(const RankSizes& sizes, const LanguageForm& form, double window,
+                           bool chunked, bool causal);
+/// A fused kernel of scores, forward and in I.
+void add_fused_scores(LayerKernels& passes, std::string_view name, double forward, double backward,
+                      AttentionSize size);
+
 /// From the normed hidden state to the output of the projection.
 void add_attention(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form,
                    std::int64_t block);

@@ -1,6 +1,9 @@
 // Divides the parameters of a block into those that ranks share and those that each one has.
 #include "cost_models/transformers/rank_parameters.hpp"
 
+#include "cost_models/transformers/compressed_attention.hpp"
+#include "cost_models/transformers/residual_streams.hpp"
+
 namespace stageline {
 namespace {
 
@@ -9,6 +12,7 @@ std::int64_t part(std::int64_t whole, std::int64_t ranks) { return (whole + rank
 // Those of attention that every tensor-parallel rank has.
 std::int64_t replicated_attention(const TransformerConfig& config, const BlockKind& kind) {
   const std::int64_t h = config.hidden;
+  if (config.compressed) return compressed_attention_replicated(config, kind);
   std::int64_t sum = config.projection_bias ? h : 0;
   if (config.latent) {
     const LatentAttention& latent = *config.latent;
@@ -35,7 +39,9 @@ std::int64_t replicated_linear(const TransformerConfig& config, const LinearMixe
 std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
   const std::int64_t h = config.hidden;
   const BlockKind kind = config.kind(block);
-  std::int64_t sum = block_norms(config, block) * norm_parameters(config, h);
+  const int halves = (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
+  std::int64_t sum =
+      block_norms(config, block) * norm_parameters(config, h) + halves * stream_parameters(config);
   if (kind.attends()) sum += replicated_attention(config, kind);
   if (kind.scans()) sum += replicated_linear(config, *config.linear);
   if (kind.feed == Feed::none) return sum;
@@ -43,7 +49,7 @@ std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
     return sum + (config.mlp_bias ? h : 0) + config.activation_parameters;
   }
   const Experts& experts = *config.experts;
-  sum += h * experts.count + (experts.correction_bias ? experts.count : 0);
+  sum += h * experts.count + (has_correction(experts, block) ? experts.count : 0);
   if (experts.shared_ffn > 0 && config.mlp_bias) sum += h;
   return sum + (experts.shared_gate ? h : 0);
 }
@@ -52,7 +58,7 @@ std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
 std::int64_t repeated(const TransformerConfig& config, std::int64_t block, std::int64_t tensor) {
   const BlockKind kind = config.kind(block);
   const WideHeads its = config.heads_of(kind);
-  if (config.latent || tensor <= its.kv_heads || !kind.attends()) return 0;
+  if (config.latent || config.compressed || tensor <= its.kv_heads || !kind.attends()) return 0;
   const std::int64_t of_a_head = (its.values_are_keys ? 1 : 2) * its.width *
                                  (config.hidden + (config.query_key_value_bias ? 1 : 0));
   return of_a_head - part(of_a_head * its.kv_heads, tensor);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_models/network/dispatch.hpp"
+#include "cost_models/transformers/compressed_attention.hpp"
 
 namespace stageline {
 namespace {
@@ -38,6 +39,7 @@ RankSizes sizes_with(const TransformerConfig& config, const LanguageForm& form,
   sizes.tokens = sizes.batch * sizes.slice_tokens / sizes.context;
   sizes.norm_tokens = sizes.sequence ? sizes.tokens / sizes.tensor : sizes.tokens;
   sizes.hidden = real(config.hidden);
+  sizes.streams = real(config.streams);
   sizes.element_bytes = form.element_bytes;
   sizes.product_bytes = form.product_bytes > 0 ? form.product_bytes : form.element_bytes;
   sizes.operand_bytes = form.operand_bytes > 0 ? form.operand_bytes : form.element_bytes;
@@ -133,7 +135,8 @@ RankLinear rank_linear(const LinearMixer& linear, const RankSizes& sizes) {
   return rank;
 }
 
-double gathered_width(const TransformerConfig& config) {
+double gathered_width(const TransformerConfig& config, const BlockKind& kind) {
+  if (config.compressed) return compressed_gathered_width(config, kind);
   if (!config.latent) return real(config.hidden);
   const LatentAttention& latent = *config.latent;
   return real((latent.query_rank > 0 ? latent.query_rank : config.hidden) + latent.key_value_rank +

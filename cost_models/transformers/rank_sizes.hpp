@@ -34,6 +34,7 @@ struct RankSizes {
   double tokens = 0;        // of a micro-batch (a slice) that this context-parallel rank has: M
   double norm_tokens = 0;   // those that norms and adds work on: M/t with sequence parallelism
   double hidden = 0;
+  double streams = 0;  // of the residual; 0: one that is not mixed
   double tensor = 1;
   double context = 1;
   double context_heads = 1;  // of those, ranks that exchange their parts of a sequence for heads
@@ -71,6 +72,8 @@ struct RankSizes {
   /// Elements of a token that are exchanged for heads before attention; their gradients behind it.
   double exchanged() const { return queries() + read_keys() + read_values(); }
   double norm_elements() const { return norm_tokens * hidden; }
+  /// Those that pass from block to block.
+  double residual_elements() const { return (streams > 0 ? streams : 1) * norm_elements(); }
   double whole_elements() const { return tokens * hidden; }
   /// Scores of plain attention: one for each head, token and key, of earlier and later slices, too.
   double scores() const { return heads * tokens * seq; }
@@ -129,6 +132,6 @@ inline double latent_tokens(const RankSizes& sizes) { return sizes.norm_tokens; 
 
 /// Elements of a token that sequence parallelism gathers before attention: the hidden state, or
 /// the vectors of low rank and the keys' rotary part.
-double gathered_width(const TransformerConfig& config);
+double gathered_width(const TransformerConfig& config, const BlockKind& kind);
 
 }  // namespace stageline

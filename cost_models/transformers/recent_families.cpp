@@ -1,4 +1,4 @@
-// Published models of 2025: blocks of several kinds.
+// Published models of 2025 and 2026: blocks of several kinds.
 #include "cost_models/transformers/recent_families.hpp"
 
 #include <string_view>
@@ -149,6 +149,57 @@ void add_nemotron_h(std::vector<FamilyMember>& table) {
        "an MLP"});
 }
 
+// Two first blocks of a kind of their own, then sparse and heavy ones in turn.
+void add_deepseek_v4(std::vector<FamilyMember>& table) {
+  const auto add = [&](std::string_view name, const FamilySize& size, Compression first,
+                       const CompressedAttention& attention, const Experts& experts,
+                       std::int64_t published, std::string_view repository,
+                       std::string_view summary) {
+    TransformerConfig config = llama_like(name, "deepseek-v4", size, 129280, 4096, repository);
+    config.head_width = 512;
+    config.window = 128;
+    config.sinks = true;
+    config.streams = 4;
+    config.compressed = attention;
+    config.experts = experts;
+    config.prediction_modules = 1;
+    for (std::int64_t i = 0; i < config.layers; ++i) {
+      const Compression in_turn = i % 2 == 0 ? Compression::sparse : Compression::heavy;
+      config.pattern.push_back(
+          {.feed = Feed::experts, .window = true, .compression = i < 2 ? first : in_turn});
+    }
+    table.push_back({std::move(config), published, summary});
+  };
+  CompressedAttention attention{.query_rank = 1024,
+                                .rotary_width = 64,
+                                .output_groups = 8,
+                                .output_rank = 1024,
+                                .sparse_rate = 4,
+                                .heavy_rate = 128,
+                                .index_heads = 64,
+                                .index_width = 128,
+                                .index_keys = 512};
+  Experts experts{.count = 256,
+                  .chosen = 6,
+                  .ffn = 2048,
+                  .shared_ffn = 2048,
+                  .correction_bias = true,
+                  .hashed_blocks = 3};
+  add("deepseek-v4-flash", {43, 4096, 64, 1, 2048}, Compression::none, attention, experts,
+      284'332'240'471, "deepseek-ai/DeepSeek-V4-Flash",
+      "DeepSeek-V4-Flash without MTP, 284.3 billion parameters, 43 blocks, 6 of 256 experts and 1 "
+      "shared, compressed attention");
+  attention.query_rank = 1536;
+  attention.output_groups = 16;
+  attention.index_keys = 1024;
+  experts.count = 384;
+  experts.ffn = experts.shared_ffn = 3072;
+  add("deepseek-v4-pro", {61, 7168, 128, 1, 3072}, Compression::heavy, attention, experts,
+      1'572'997'201'763, "deepseek-ai/DeepSeek-V4-Pro",
+      "DeepSeek-V4-Pro without MTP, 1,573.0 billion parameters, 61 blocks, 6 of 384 experts and 1 "
+      "shared, compressed attention");
+}
+
 }  // namespace
 
 void add_recent_families(std::vector<FamilyMember>& table) {
@@ -158,6 +209,7 @@ void add_recent_families(std::vector<FamilyMember>& table) {
   add_minimax(table);
   add_llama4(table);
   add_nemotron_h(table);
+  add_deepseek_v4(table);
 }
 
 }  // namespace stageline
