@@ -199,11 +199,32 @@ void read_linear(const Keys& keys, const FamilyRow& row, TransformerConfig& conf
 
 // ---- a row ----
 
+// Where the key is missing, the number of the class; where it is null, 0: what follows from others.
+std::int64_t number_or_none(const Keys& keys, const NumberKeys& of) {
+  for (const std::string& key : spellings_of(of.keys)) {
+    if (!keys.is_null(key)) continue;
+    keys.has(key);
+    return 0;
+  }
+  return number_of(keys, of);
+}
+
+// Helium's projection has the width of the hidden state on either side.
+void check_helium(const Keys& keys, const TransformerConfig& config) {
+  const std::int64_t width =
+      config.head_width > 0 ? config.head_width : config.hidden / config.heads;
+  if (config.heads * width == config.hidden) return;
+  keys.refuse("head_dim",
+              fmt::format("hidden_size must be num_attention_heads times head_dim here, and {} is "
+                          "not {} times {}",
+                          config.hidden, config.heads, width));
+}
+
 void read_sizes(const Keys& keys, const FamilyRow& row, TransformerConfig& config) {
   config.hidden = number_of(keys, row.hidden);
   config.heads = number_of(keys, row.heads);
-  config.kv_heads = number_of(keys, row.kv_heads);
-  config.head_width = number_of(keys, row.head_width);
+  config.kv_heads = number_or_none(keys, row.kv_heads);
+  config.head_width = number_or_none(keys, row.head_width);
   config.ffn = number_of(keys, row.ffn);
   config.vocab = number_of(keys, row.vocab);
   config.gated = row.gated;
@@ -330,6 +351,7 @@ TransformerConfig read_family(const Keys& keys, const FamilyRow& row) {
   read_sizes(keys, row, config);
   take_words(keys, row);
   if (row.type == "opt") check_opt(keys, config);
+  if (row.type == "helium") check_helium(keys, config);
   if (!halves) kinds = std::vector<BlockKind>(as_size(std::min(config.layers, most_listed)));
   if (row.latent) {
     config.latent = read_latent(keys, row.indexer);

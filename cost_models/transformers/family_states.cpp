@@ -32,6 +32,7 @@ constexpr FlagKey has_always{"", true};
 constexpr std::array state_rows{
     FamilyRow{.type = "bamba",
               .causal_class = "BambaForCausalLM",
+              .kv_heads = {"num_key_value_heads", 8},
               .mlp_bias = {"mlp_bias", false},
               .filling = Filling::linear,
               .linear = LinearKind::mamba},
@@ -81,6 +82,7 @@ constexpr std::array state_rows{
               .must_be_false = "is_decoder|add_cross_attention|use_task_id"},
     FamilyRow{.type = "falcon_h1",
               .causal_class = "FalconH1ForCausalLM",
+              .kv_heads = {"num_key_value_heads", 8},
               .mlp_bias = {"mlp_bias", false},
               .filling = Filling::both,
               .linear = LinearKind::mamba,

@@ -313,7 +313,9 @@ double HuggingFaceKeys::real_or(const std::string& key, double fallback) const {
 }
 
 bool HuggingFaceKeys::flag_or(const std::string& key, bool fallback) const {
-  if (!has(key)) return fallback;
+  const bool present = has(key);
+  if (is_null(key)) return false;
+  if (!present) return fallback;
   const Json& value = *document_->find(key);
   if (!value.is_boolean()) {
     refuse(key, fmt::format("{} must be true or false, not {}", key, shown(value)));

@@ -14,7 +14,7 @@ namespace stageline {
 /// null, false, 0, "" or empty, for transformers does not read it either. Neutral are those that
 /// leave every product and every parameter as it is: numbers of tokens, dropouts, epsilons, rotary
 /// frequencies, scales and caps of scores, what generation does. A key that is null counts as
-/// missing. All throw TraceError with the file and the JSON pointer.
+/// missing, a flag that is null as false. All throw TraceError with the file and the JSON pointer.
 class HuggingFaceKeys {
  public:
   /// Throws where `text` is not a JSON object.

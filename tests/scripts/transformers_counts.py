@@ -3,11 +3,22 @@
 
 On its meta device, without weights. Exit code 1 if one differs; 77 (skipped) where torch or
 transformers is not installed.
+
+    transformers_counts.py                      the file's own numbers
+    transformers_counts.py --change STAGELINE   each configuration with one key left out, null,
+                                                doubled, one more, or the other of true and false:
+                                                counted by both, which must agree unless one of the
+                                                two refuses it
 """
 
+import contextlib
+import io
 import json
 import pathlib
+import re
+import subprocess
 import sys
+import tempfile
 
 FILE = pathlib.Path(__file__).parents[1] / "cost_models/transformers/families.json"
 CORRECTIONS = ("correction_bias", "expert_bias")  # buffers, which published files hold as weights
@@ -40,6 +51,61 @@ def counted(config):
     return total
 
 
+def changes(config):
+    """Configurations that differ from that one in one key."""
+    for key, value in config.items():
+        if key == "model_type":
+            continue
+        yield f"without {key}", {k: v for k, v in config.items() if k != key}
+        yield f"{key} null", config | {key: None}
+        if isinstance(value, bool):
+            yield f"{key} {not value}", config | {key: not value}
+        elif isinstance(value, int):
+            for other in (2 * value, value + 1):
+                yield f"{key} {other}", config | {key: other}
+
+
+def stated(stageline, config):
+    """The parameters that the command counts; None where it refuses the configuration."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(json.dumps(config))
+        file.flush()
+        run = subprocess.run(
+            [stageline, "costs", f"model:{file.name}@h100"], capture_output=True, text=True, check=False
+        )
+    found = re.search(r"model of (\d+) parameters", run.stdout + run.stderr)
+    if found is None and run.returncode != 2:
+        raise RuntimeError(f"exit code {run.returncode} for {json.dumps(config)}: {run.stderr}")
+    return int(found[1]) if found else None
+
+
+def counted_or_none(config):
+    """None where transformers cannot make the model: any exception of any of its classes."""
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            return counted(config)
+    except Exception:
+        return None
+
+
+def compare_changes(stageline, rows):
+    """Prints the changes that the two count differently. Returns how many."""
+    wrong = same = refused = 0
+    for row in rows:
+        for change, config in changes(row["config"]):
+            here = stated(stageline, config)
+            there = counted_or_none(config) if here is not None else None
+            if here is None or there is None:
+                refused += 1
+            elif here == there:
+                same += 1
+            else:
+                wrong += 1
+                print(f"{config['model_type']}, {change}: transformers counts {there}, stageline {here}")
+    print(f"{same} changes counted alike, {wrong} not, {refused} refused by one of the two")
+    return wrong
+
+
 def main():
     try:
         import transformers
@@ -47,6 +113,8 @@ def main():
         print("skipped: transformers is not installed")
         return 77
     transformers.logging.set_verbosity_error()
+    if sys.argv[1:2] == ["--change"]:
+        return 1 if compare_changes(sys.argv[2], json.loads(FILE.read_text())) else 0
     wrong = 0
     rows = json.loads(FILE.read_text())
     for row in rows:

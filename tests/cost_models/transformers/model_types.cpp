@@ -338,6 +338,12 @@ TEST_CASE("blocks of states, of both kinds and of windows are where the file say
   CHECK(letters(read(counted_of("dbrx"))) == "FeFeFe");
 }
 
+TEST_CASE("Helium's heads are as wide as the hidden state together") {
+  Json json = counted_of("helium");
+  json["head_dim"] = 2 * json["head_dim"].get<int>();
+  CHECK(refusal(json.dump()).find("num_attention_heads times head_dim") != std::string::npos);
+}
+
 TEST_CASE("blocks of GLM-5 share indexers as the file says") {
   Json json = counted_of("glm_moe_dsa");
   const auto indexers = [](const TransformerConfig& config) {
