@@ -36,6 +36,7 @@ BlockKind TransformerConfig::kind(std::int64_t block) const {
     BlockKind kind = pattern[as_size(std::min(block, layers - 1)) % pattern.size()];
     if (kind.feed == Feed::experts && !experts) kind.feed = Feed::dense;
     if (window == 0) kind.window = false;
+    if (block >= layers) kind.compression = Compression::none;  // DeepSeek-V4's module
     return kind;
   }
   BlockKind kind;

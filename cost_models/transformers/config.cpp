@@ -340,8 +340,8 @@ std::int64_t active_parameters(const TransformerConfig& config) {
 
 std::int64_t prediction_parameters(const TransformerConfig& config) {
   const std::int64_t h = config.hidden;
-  const std::int64_t module =
-      block_parameters(config, config.layers) + 2 * h * h + 3 * norm_parameters(config, h);
+  const std::int64_t module = block_parameters(config, config.layers) + 2 * h * h +
+                              3 * norm_parameters(config, h) + head_stream_parameters(config);
   return config.prediction_modules * module;
 }
 

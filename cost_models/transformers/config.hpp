@@ -220,7 +220,8 @@ std::int64_t active_parameters(const TransformerConfig& config);
 
 /// Parameters of the modules that predict further tokens, which parameters() leaves out. Each has a
 /// block, a product of the joined hidden state and embedding, the norms of both and the last norm;
-/// embedding and head are the model's (DeepSeek-V3, arXiv 2412.19437, section 2.2).
+/// embedding and head are the model's (DeepSeek-V3, arXiv 2412.19437, section 2.2). A residual of
+/// several streams is collapsed before that norm (DeepSeek-V4).
 std::int64_t prediction_parameters(const TransformerConfig& config);
 
 /// Throws UsageError, which begins with the model's name, unless all sizes are positive and within

@@ -150,12 +150,6 @@ void check_form(const TransformerConfig& config, const LanguageForm& form) {
   check_linear_form(config, form);
   check_sparse_form(config, form);
   check_compressed_form(config, form);
-  if (config.streams > 0 && form.predictions > 0) {
-    throw UsageError(fmt::format(
-        "{}: modules that predict further tokens are not priced where the residual has {} streams; "
-        "leave mtp at 0",
-        config.name, config.streams));
-  }
   check_context_exchange(config, form);
 }
 

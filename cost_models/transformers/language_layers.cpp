@@ -13,6 +13,7 @@
 #include "cost_models/transformers/attention_rates.hpp"
 #include "cost_models/transformers/rank_parameters.hpp"
 #include "cost_models/transformers/rank_sizes.hpp"
+#include "cost_models/transformers/residual_streams.hpp"
 
 namespace stageline {
 namespace {
@@ -465,21 +466,27 @@ Layer prediction_layer(const LanguagePricing& pricing, int number) {
   set_modules(layer, kernels, pricing, config.layers);
   const auto tensor = static_cast<std::int64_t>(pricing.form.sharding.tensor);
   const std::int64_t h = config.hidden;
-  layer.parameters += 2 * h * ((h + tensor - 1) / tensor) + 3 * parameters_of_last_norm(config);
+  layer.parameters += 2 * h * ((h + tensor - 1) / tensor) + 3 * parameters_of_last_norm(config) +
+                      head_stream_parameters(config);
   // The embedding is the first stage's; a head with tied weights has it here already.
   const std::int64_t copy =
       config.tied ? 0 : parameters_of_embedding(config, pricing.form.sharding);
   set_state(layer, layer.parameters + copy, pricing.base);
   set_update(layer, layer.parameters + copy, pricing);
   layer.tied_weights = Bytes{copy * pricing.base.format.bytes};
-  const double rows = pricing.bytes(pricing.norm_tokens() * static_cast<double>(h));
-  layer.output = fitting_bytes(layer.name, "its activations", (number + 2) * rows);
+  // The model's residual and this module's output, those of the modules before it, and the streams
+  // that the next one reads.
+  const RankSizes sizes = rank_sizes(config, pricing.form);
+  const bool streams_go_on = config.streams > 0 && number + 1 < pricing.form.predictions;
+  const double handed =
+      sizes.residual_elements() * (streams_go_on ? 2 : 1) + (number + 1) * sizes.norm_elements();
+  layer.output = fitting_bytes(layer.name, "its activations", pricing.bytes(handed));
   const double tokens =
       static_cast<double>(pricing.form.batch) * static_cast<double>(pricing.form.seq);
   const double hidden = static_cast<double>(h);
   set_flops(layer, pricing,
             flops_of(pricing, config.layers + 1) - flops_of(pricing, config.layers) +
-                3 * 2 * tokens * 2 * hidden * hidden);
+                3 * 2 * tokens * (1 + std::max(sizes.streams, 1.0)) * hidden * hidden);
   return layer;
 }
 

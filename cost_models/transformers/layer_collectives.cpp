@@ -48,6 +48,7 @@
 // Tensors travel in the number format of the activations (fp8: 2 bytes), but for rows that are
 // gathered for quantized products of attention, an MLP or shared experts, which travel as their
 // recipe has them (product_recipes.cpp); the loss's numbers in fp32.
+#include <algorithm>
 #include <cmath>
 
 #include "cost_models/transformers/rank_sizes.hpp"
@@ -243,14 +244,15 @@ std::vector<LayerCollective> joined_collectives(const TransformerConfig& config,
   const RankSizes sizes = rank_sizes(config, form);
   std::vector<LayerCollective> list;
   if (sizes.tensor <= 1) return list;
-  const double bytes = sizes.bytes(sizes.whole_elements());
+  const double made = sizes.bytes(sizes.whole_elements()) * std::max(sizes.streams, 1.0);
+  const double read = made + sizes.bytes(sizes.whole_elements());
   if (sizes.sequence) {
-    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, 2 * bytes, {1, 0, 0});
-    add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, 2 * bytes, {0, 1, 0});
-    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {1, 1, 0});
+    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, read, {1, 0, 0});
+    add_collective(list, CollectiveKind::reduce_scatter, Dimension::tensor, read, {0, 1, 0});
+    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, made, {1, 1, 0});
   } else {
-    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {1, 0, 0});
-    add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, 2 * bytes, {0, 1, 0});
+    add_collective(list, CollectiveKind::all_gather, Dimension::tensor, made, {1, 0, 0});
+    add_collective(list, CollectiveKind::all_reduce, Dimension::tensor, read, {0, 1, 0});
   }
   return list;
 }

@@ -6,15 +6,31 @@
 //   hidden state ────────► norm ─┴─► product 2h × h ─► block ─► last norm ─► (the head's logits)
 //
 // The product is divided by columns, and its output gathered: the block reads the whole hidden
-// state, or with sequence parallelism its part of it.
+// state, or with sequence parallelism its part of it. Where the residual has several streams
+// (DeepSeek-V4), embedding and streams have a product h × h each, whose sums are the block's
+// streams, and what it makes is collapsed before the last norm.
 #include <algorithm>
 
 #include "cost_models/transformers/passes.hpp"
+#include "cost_models/transformers/residual_streams.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr double joined = 2;  // hidden state and embedding, side by side
+// Hidden states that the product reads: the embedding, and the residual.
+double joined_states(const RankSizes& sizes) { return 1 + std::max(sizes.streams, 1.0); }
+
+void add_joined_product(LayerKernels& passes, const RankSizes& sizes) {
+  const double joined = joined_states(sizes);
+  const double columns = sizes.hidden / sizes.tensor;
+  if (sizes.streams == 0) {
+    add_linear(passes, "joined_product", sizes.tokens, columns, joined * sizes.hidden);
+    return;
+  }
+  const double n = sizes.streams;
+  add_linear(passes, "joined_product", joined * sizes.tokens, columns, sizes.hidden);
+  add_elementwise(passes, "joined_add", sizes.bytes(sizes.norm_elements()), {2 * n + 1, n + 1});
+}
 
 }  // namespace
 
@@ -25,9 +41,9 @@ LayerKernels prediction_kernels(const TransformerConfig& config, const LanguageF
   const LayerKernels embedding = embedding_kernels(config, form);
   const LayerKernels block = block_kernels(config, form, config.layers);
   LayerKernels passes;
-  add_elementwise(passes, "joined_norms", joined * norm, traffic.norm);
-  add_linear(passes, "joined_product", sizes.tokens, sizes.hidden / sizes.tensor,
-             joined * sizes.hidden);
+  add_elementwise(passes, "joined_norms", joined_states(sizes) * norm, traffic.norm);
+  add_joined_product(passes, sizes);
+  add_head_streams(passes, sizes);
   add_elementwise(passes, "prediction_norm", norm, traffic.norm);
   const int launches = static_cast<int>(passes.forward.size());
   const auto append = [](std::vector<Kernel>& all, const std::vector<Kernel>& more) {
@@ -50,10 +66,11 @@ LayerKernels prediction_kernels(const TransformerConfig& config, const LanguageF
 KeptBytes kept_by_prediction(const TransformerConfig& config, const LanguageForm& form) {
   const RankSizes sizes = rank_sizes(config, form);
   KeptBytes bytes = kept_by_block(config, form, config.layers);
-  const double rows = sizes.bytes(sizes.norm_elements());
-  bytes.input_grad += joined * rows + rows;
-  bytes.weight_grad += joined * rows + kept_by_embedding(config, form).weight_grad;
-  bytes.gradient += sizes.bytes(sizes.whole_elements() / sizes.tensor);
+  const double rows = joined_states(sizes) * sizes.bytes(sizes.norm_elements());
+  bytes.input_grad += rows + kept_by_head_streams(sizes) + sizes.bytes(sizes.norm_elements());
+  bytes.weight_grad += rows + kept_by_embedding(config, form).weight_grad;
+  bytes.gradient +=
+      sizes.bytes(std::max(sizes.streams, 1.0) * sizes.whole_elements() / sizes.tensor);
   return bytes;
 }
 

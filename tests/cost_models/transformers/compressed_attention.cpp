@@ -256,6 +256,33 @@ TEST_CASE("tensor-parallel ranks share heads and groups, and repeat the rest") {
   CHECK(std::count_if(list.begin(), list.end(), gathered) == 1);
 }
 
+TEST_CASE("a module that predicts attends within the window, and joins the streams one by one") {
+  TransformerConfig one = flash();
+  one.streams = 0;
+  CHECK(flash().kind(43).compression == Compression::none);
+  CHECK(flash().kind(42).compression == Compression::sparse);
+  const std::int64_t h = 4096;
+  const std::int64_t collapse = 16 * h + 4 + 1;
+  CHECK(prediction_parameters(flash()) ==
+        block_parameters(flash(), 0) + 256 + 2 * h * h + 3 * h + collapse);  // and a correction
+  LanguageForm form = form_of(4096);
+  form.predictions = 1;
+  const LayerKernels module = prediction_kernels(flash(), form);
+  CHECK(flops_of(module.forward, "joined_product") == 2 * 5 * 4096.0 * h * h);
+  CHECK(flops_of(prediction_kernels(one, form).forward, "joined_product") ==
+        2 * 2 * 4096.0 * h * h);
+  const auto whole = [&](const Model& model) { return to_seconds(model.layers[44].forward); };
+  CHECK(whole(priced(flash(), form)) > whole(priced(one, form)));
+  // Handed to the head: four streams, and what the module makes, collapsed.
+  CHECK(priced(flash(), form).layers[44].output == Bytes{2 * 4096 * 5 * h});
+  CHECK(priced(one, form).layers[44].output == Bytes{2 * 4096 * 2 * h});
+  form.sharding.tensor = 4;
+  form.sharding.sequence = true;
+  const std::vector<LayerCollective> list = joined_collectives(flash(), form);
+  CHECK(list.front().bytes == Bytes{2 * 4096 * 5 * h});
+  CHECK(list.back().bytes == Bytes{2 * 4096 * 4 * h});
+}
+
 TEST_CASE("forms that nobody has priced of compressed attention are refused") {
   const auto message = [](const auto& change) {
     LanguageForm form = form_of(4096);
@@ -275,8 +302,6 @@ TEST_CASE("forms that nobody has priced of compressed attention are refused") {
   CHECK(message([](LanguageForm& form) {
           form.attention = AttentionKernel::plain;
         }).find("take attention=flash") != std::string::npos);
-  CHECK(message([](LanguageForm& form) { form.predictions = 1; }).find("leave mtp at 0") !=
-        std::string::npos);
   CHECK(message([](LanguageForm& form) { form.sharding.tensor = 16; }).find("groups of heads") !=
         std::string::npos);
 }
