@@ -102,8 +102,7 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
   if (kind.feed != Feed::none) add_end("mlp_norm_behind", "mlp_add");
   std::reverse(passes.input_grad.begin(), passes.input_grad.end());
   std::reverse(passes.weight_grad.begin(), passes.weight_grad.end());
-  const int halves = (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
-  set_launches(passes, form.fused, halves);
+  set_launches(passes, form.fused, kind.halves());
   return passes;
 }
 

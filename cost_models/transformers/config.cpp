@@ -271,21 +271,12 @@ std::int64_t norm_parameters(const TransformerConfig& config, std::int64_t width
 
 std::int64_t block_norms(const TransformerConfig& config, std::int64_t block) {
   const BlockKind kind = config.kind(block);
-  const int halves = (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
+  const int halves = kind.halves();
   const int first = block == 0 && !config.first_norm ? 1 : 0;
   const int before = config.norms_before ? (config.one_norm ? 1 : halves) - first : 0;
   const std::int64_t of_experts = kind.feed == Feed::experts ? config.experts->norms : 0;
   return before + (config.norms_behind ? halves : 0) + of_experts;
 }
-
-namespace {
-
-// Halves of a block, each of which mixes the residual's streams.
-std::int64_t halves_of(const BlockKind& kind) {
-  return (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
-}
-
-}  // namespace
 
 bool has_correction(const Experts& experts, std::int64_t block) {
   return experts.correction_bias && block >= experts.hashed_blocks;
@@ -312,7 +303,7 @@ std::int64_t block_parameters(const TransformerConfig& config, std::int64_t bloc
   }
   if (feed == Feed::dense) sum += mlp_parameters(config, config.ffn);
   return sum + mixer_parameters(config, block) +
-         halves_of(config.kind(block)) * stream_parameters(config);
+         config.kind(block).halves() * stream_parameters(config);
 }
 
 std::int64_t parameters(const TransformerConfig& config) {
@@ -413,7 +404,7 @@ double model_flops(const TransformerConfig& config, std::int64_t blocks, std::in
   double products = static_cast<double>(config.hidden) * static_cast<double>(config.vocab);
   for (std::int64_t i = 0; i < blocks; ++i) {
     std::int64_t weights = mixer_weights(config, i);
-    if (config.streams > 0) weights += halves_of(config.kind(i)) * stream_weights(config);
+    if (config.streams > 0) weights += config.kind(i).halves() * stream_weights(config);
     const Feed feed = config.kind(i).feed;
     if (feed == Feed::experts) {
       const Experts& experts = *config.experts;

@@ -127,6 +127,7 @@ struct BlockKind {
 
   bool attends() const { return mixer == Mixer::attention || mixer == Mixer::both; }
   bool scans() const { return mixer == Mixer::linear || mixer == Mixer::both; }
+  int halves() const { return (mixer == Mixer::none ? 0 : 1) + (feed == Feed::none ? 0 : 1); }
   friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 

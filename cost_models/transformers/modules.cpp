@@ -129,10 +129,9 @@ std::vector<BlockModule> block_modules(const TransformerConfig& config, const La
   std::vector<BlockModule> modules;
   if (attends) modules.push_back(core_attention(config, form, block, sizes, kept));
   if (config.norms_before) {
-    const int halves = (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
     modules.push_back({"layernorm",
                        whole({"attention_norm", "mlp_norm"}),
-                       sizes.bytes((config.one_norm ? 1 : halves) * sizes.norm_elements()),
+                       sizes.bytes((config.one_norm ? 1 : kind.halves()) * sizes.norm_elements()),
                        {}});
   }
   if (config.latent && attends) modules.push_back(latent_products(config, form, sizes));

@@ -39,9 +39,8 @@ std::int64_t replicated_linear(const TransformerConfig& config, const LinearMixe
 std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
   const std::int64_t h = config.hidden;
   const BlockKind kind = config.kind(block);
-  const int halves = (kind.mixer == Mixer::none ? 0 : 1) + (kind.feed == Feed::none ? 0 : 1);
-  std::int64_t sum =
-      block_norms(config, block) * norm_parameters(config, h) + halves * stream_parameters(config);
+  std::int64_t sum = block_norms(config, block) * norm_parameters(config, h) +
+                     kind.halves() * stream_parameters(config);
   if (kind.attends()) sum += replicated_attention(config, kind);
   if (kind.scans()) sum += replicated_linear(config, *config.linear);
   if (kind.feed == Feed::none) return sum;
