@@ -205,6 +205,32 @@ TEST_CASE("what may hold flags and is not known is named") {
   CHECK(contains(command_of(said), "gated=yes"));
 }
 
+TEST_CASE("a run of another model than a decoder is refused by its program, or by what it says") {
+  const std::string run = short_run + "--swiglu";
+  const auto with = [&](const std::string& program) {
+    std::string text = run;
+    return refused(Framework::megatron, text.replace(text.find("pretrain_gpt.py"), 15, program));
+  };
+  CHECK(contains(with("pretrain_t5.py"), "pretrain_t5.py trains an encoder, and a decoder"));
+  CHECK(contains(with("examples/bert/pretrain_bert.py"), "price its config.json"));
+  CHECK(contains(with("pretrain_vlm.py"), "--encoder"));
+  CHECK(contains(refused(Framework::megatron, run + " --decoder-num-layers 12"),
+                 "decoder-num-layers is 12"));
+  CHECK_NOTHROW(command_of(read_text_of(Framework::megatron, run)));
+}
+
+TEST_CASE("a command of torchtitan whose configuration is Python is answered with what to write") {
+  for (const char* const text :
+       {"NGPU=64 MODULE=llama3 CONFIG=llama3_70b ./run_train.sh --parallelism.x 4",
+        "torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_8b",
+        "def llama3_8b() -> Trainer.Config:\n    return Trainer.Config()\n"}) {
+    CAPTURE(text);
+    const std::string message = refused(Framework::torchtitan, text);
+    CHECK(contains(message, "config_registry.py, which is not read"));
+    CHECK(contains(message, "local_batch_size and seq_len"));
+  }
+}
+
 TEST_CASE("what a script does not say is refused with its line and a way on") {
   CHECK(contains(refused(Framework::megatron, short_run + "--tensor-model-parallel-size $TP"),
                  "line 1: tensor-model-parallel-size needs TP, which no line before it sets; give "

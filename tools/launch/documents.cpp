@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/errors.hpp"
@@ -192,6 +194,25 @@ LaunchArguments read_yaml_arguments(const std::string& /*text*/, const std::stri
 }
 #endif
 
+namespace {
+
+// torchtitan of 2026 has functions of Python in place of TOML (pytorch/torchtitan,
+// torchtitan/models/*/config_registry.py, 2026-08-21), and a command that names one of them.
+void refuse_registry(const std::string& text, const std::string& file) {
+  constexpr std::string_view words[] = {"torchtitan.train", "run_train.sh", "Trainer.Config"};
+  const bool found = std::any_of(std::begin(words), std::end(words), [&](std::string_view word) {
+    return text.find(word) != std::string::npos;
+  });
+  if (!found) return;
+  throw TraceError(
+      file, "",
+      "what a --config of torchtitan sets is Python, config_registry.py, which is not read; write it "
+      "as TOML: name and flavor of [model], local_batch_size and seq_len of [training], degrees of "
+      "[parallelism], mode of [activation_checkpoint], enable of [compile]");
+}
+
+}  // namespace
+
 LaunchArguments read_arguments(Framework framework, const std::string& text,
                                const std::string& file, const LaunchAdditions& additions) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
@@ -200,6 +221,7 @@ LaunchArguments read_arguments(Framework framework, const std::string& text,
     case Framework::megatron:
       return read_script(text, file, additions);
     case Framework::torchtitan:
+      refuse_registry(text, file);
       return read_toml_arguments(text, file);
     case Framework::deepspeed:
       return read_json_arguments(text, file);

@@ -84,6 +84,14 @@ void RunFacts::take(const LaunchArgument& argument, bool replaces) {
 }
 
 void RunFacts::pass_by(const LaunchArgument& argument) {
+  std::string name = argument.name;
+  std::replace(name.begin(), name.end(), '_', '-');
+  if (name == "decoder-num-layers" && !is_false(argument.value) && !is_nothing(argument.value)) {
+    throw TraceError(file_, argument.where,
+                     fmt::format("{} is {}: the run has an encoder, and a decoder that attends to "
+                                 "its output, two chains of blocks, and one chain is priced",
+                                 argument.name, argument.value));
+  }
   const LaunchEffect effect = effect_of(framework_, argument.name);
   if (effect == LaunchEffect::none || is_false(argument.value)) {
     ++without_effect_;

@@ -119,6 +119,38 @@ bool trains(const ShellCommand& command) {
   });
 }
 
+// Megatron-LM's programs whose model is no chain of blocks that attend to what is before them.
+// Their arguments are those of a decoder, and would be read as one.
+struct OtherModel {
+  std::string_view program;
+  std::string_view what;
+};
+constexpr OtherModel other_models[] = {
+    {"pretrain_t5.py",
+     "an encoder, and a decoder that attends to its output: two chains of blocks, and one chain is "
+     "priced"},
+    {"pretrain_bert.py",
+     "an encoder, whose tokens attend to those behind them, too; price its config.json, "
+     "model:path/config.json, with the run's degrees as flags"},
+    {"pretrain_ict.py", "two encoders of a retriever"},
+    {"pretrain_retro.py", "blocks that attend to text which a retriever found"},
+    {"pretrain_vlm.py",
+     "a language model behind an encoder of images; price the two by --encoder and the model's "
+     "sizes"},
+    {"pretrain_vision_classify.py", "a model of images"},
+    {"pretrain_vision_dino.py", "a model of images"},
+    {"pretrain_vision_inpaint.py", "a model of images"}};
+
+// `name` may be a path.
+void refuse_other_models(const std::string& name, const ShellCommand& run,
+                         const std::string& file) {
+  for (const OtherModel& other : other_models) {
+    if (!name.ends_with(other.program)) continue;
+    throw TraceError(file, fmt::format("line {}", run.line),
+                     fmt::format("{} trains {}", other.program, other.what));
+  }
+}
+
 // #SBATCH --nodes=4
 void take_batch_directives(const std::string& text, LaunchArguments& all) {
   constexpr std::string_view mark = "#SBATCH ";
@@ -165,6 +197,7 @@ LaunchArguments read_script(const std::string& text, const std::string& file,
   ShellCommand launcher = *run;
   ShellCommand own = *run;
   if (program < run->words.size()) {
+    refuse_other_models(run->words[program], *run, file);
     launcher.words.resize(program);
     const bool module = run->words[program] == "-m";
     const std::size_t first = std::min(program + (module ? 2 : 1), run->words.size());
