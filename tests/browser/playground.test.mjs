@@ -222,10 +222,162 @@ export const tests = !file || !existsSync(file) ? {} : {
   'playground: every field and figure has its sentence': async (bench) => {
     const page = await opened(bench);
     const [shown, explained] = await page.evaluate(() => [
-      'fieldset .field > span:first-child, .figures thead th', '.words dt'].map(
+      'fieldset .field > span:first-child, .figures thead th, .moment thead th:not(:first-child), .time > span', '.words dt'].map(
       (names) => [...document.querySelectorAll(names)].map((one) => one.textContent)));
     assert.equal(shown.length > 15, true);
     assert.deepEqual(shown.filter((word) => !explained.includes(word)), []);
+    await bench.silent();
+  },
+
+  'playground: the diagram is stepped an op at a time, and says what each device does': async (bench) => {
+    const page = await opened(bench, '#b=');
+    const command = (await page.textContent('code.command')).replace(/^stageline /, '').split(' ');
+    const native = bench.json(...command, '--timeline');
+    const spans = native.timeline.filter((one) => one.lane === 'compute');
+    const devices = native.per_device.map((one) => one.name);
+    const end_of = (op) => spans.find((one) => one.op === op).end_ps;
+    const stops = [0, ...new Set(spans.map((one) => one.end_ps).sort((a, b) => a - b))];
+    const shown = () => page.evaluate(() => ({
+      time: Number(document.querySelector('.frame').dataset.timePs),
+      rows: [...document.querySelectorAll('.moment tbody tr')].map((row) =>
+        [...row.children].slice(0, 4).map((cell) => cell.textContent)) }));
+    const expected = (time) => devices.map((device) => {
+      const here = spans.filter((one) => one.device === device);
+      const running = here.filter((one) => one.start_ps <= time && one.end_ps > time);
+      const done = here.filter((one) => one.end_ps <= time);
+      const in_flight = done.filter((one) => /F/.test(one.op) && end_of(one.op.replace('F', 'B')) > time);
+      return [device, running.map((one) => one.op).join(' + ') || '–', `${done.length} of ${here.length}`,
+        String(in_flight.length)];
+    });
+    assert.equal((await shown()).time, stops.at(-1), 'before the first step all has run');
+    assert.equal(await page.isVisible('.moments'), false);
+    await page.focus('.player input[type="range"]');
+    await bench.press(page, 'Home');
+    for (const stop of stops.slice(0, 12)) {
+      assert.deepEqual(await shown(), { time: stop, rows: expected(stop) });
+      await bench.press(page, 'ArrowRight');
+    }
+    await bench.press(page, 'ArrowLeft', 'ArrowLeft');
+    assert.deepEqual(await shown(), { time: stops[10], rows: expected(stops[10]) });
+    assert.match(await page.textContent('.player .ended'), / ended \d+[FB]\d+/);
+    await page.focus('.frame');
+    await bench.press(page, '.', '.', ',');
+    assert.equal((await shown()).time, stops[11]);
+    await page.locator('.player input[type="range"]').fill(String(stops[5] + 7));
+    await bench.settled(page);
+    assert.deepEqual(await shown(), { time: stops[5] + 7, rows: expected(stops[5]).map((row, d) => {
+      row[1] = expected(stops[5] + 7)[d][1];
+      return row;
+    }) });
+    // The address is the question; the time is none.
+    assert.equal(await page.evaluate(() => location.hash), '#b=');
+    await bench.silent();
+  },
+
+  'playground: what each device holds at a time has the peak of the figures': async (bench) => {
+    for (const hash of ['#b=', '#a=zb_h1&b=']) {
+      const page = await opened(bench, hash);
+      const command = (await page.textContent('code.command')).replace(/^stageline /, '').split(' ');
+      const { per_device, per_stage } = bench.json(...command);
+      const most = await page.evaluate(() => {
+        const { player } = globalThis.playground.drawn;
+        const [moments] = player.tables.moments;
+        return moments.run.devices.map((_, device) => {
+          const seen = [...moments.run.start, ...moments.run.end].map((time) => moments.doing(device, time));
+          return { bytes: Math.max(...seen.map((one) => one.bytes)),
+            in_flight: Math.max(...seen.map((one) => one.in_flight)) };
+        });
+      });
+      assert.deepEqual(most.map((one) => one.bytes), per_device.map((one) => one.peak_bytes));
+      if (hash === '#b=') {
+        assert.deepEqual(most.map((one) => one.in_flight), per_stage.map((one) => one.stash_peak));
+      }
+    }
+    await bench.silent();
+  },
+
+  'playground: what is later than the time is pale, and all is shown at the end': async (bench) => {
+    for (const colorScheme of ['light', 'dark']) {
+      const page = await opened(bench, '', { colorScheme });
+      /** How many pixels of a half of the rows are of colours that are not grey. */
+      const coloured = () => page.evaluate(() => {
+        const { canvas } = globalThis.playground.drawn;
+        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+        copy.drawImage(canvas, 0, 0);
+        const left = Math.round(132 * devicePixelRatio);
+        return [0, 1].map((half) => {
+          const wide = Math.floor((canvas.width - left) / 2);
+          const { data } = copy.getImageData(left + half * wide, 40, wide, canvas.height - 40);
+          let count = 0;
+          for (let i = 0; i < data.length; i += 4) {
+            if (Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]) > 70) ++count;
+          }
+          return count;
+        });
+      });
+      const whole = await coloured();
+      const slider = page.locator('.player input[type="range"]');
+      await slider.fill(String(Number(await slider.getAttribute('max')) / 2));
+      await bench.settled(page);
+      const half = await coloured();
+      assert.ok(half[0] > 0.95 * whole[0], `${half} of ${whole}`);
+      assert.ok(half[1] < 0.1 * whole[1], `${half} of ${whole}`);
+      assert.deepEqual(await bench.axe(page), []);
+      await page.click('.player button[aria-label="to the end"]');
+      await bench.settled(page);
+      assert.deepEqual(await coloured(), whole);
+    }
+    await bench.silent();
+  },
+
+  'playground: plays and pauses, says how fast, and keeps its time in another case': async (bench) => {
+    const page = await opened(bench);
+    const time = () => page.evaluate(() => globalThis.playground.drawn.player.time);
+    const total = await time();
+    assert.match(await page.textContent('.player .rate'), /^1 s shows [\d.]+ ms$/);
+    await page.focus('.frame');
+    await bench.press(page, ' ');
+    assert.match(await page.textContent('.player button'), /pause/);
+    await page.waitForFunction(() => globalThis.playground.drawn.player.time > 0);
+    await bench.press(page, ' ');
+    assert.match(await page.textContent('.player button'), /play/);
+    const paused = await time();
+    await bench.settled(page);
+    assert.equal(await time(), paused);
+    assert.ok(paused > 0 && paused < total, 'it has begun at the beginning');
+    // So much of the run in so many ms.
+    await page.selectOption('.player select', '5');
+    await page.evaluate(() => {
+      const { player } = globalThis.playground.drawn;
+      player.go_to(0);
+      player.advance(50);
+    });
+    assert.ok(Math.abs(await time() / total - 0.01) < 1e-9);
+    const kept = await time();
+    await after(page, () => page.locator('#field-m').fill('16'));
+    assert.equal(await time(), kept);
+    await bench.press(page, 'Tab');
+    await page.click('.player button[aria-label="to the end"]');
+    await after(page, () => page.locator('#field-m').fill('12'));
+    assert.equal(await page.evaluate(() => globalThis.playground.drawn.player.at_end), true, 'the end stays the end');
+    await bench.silent();
+  },
+
+  'playground: with reduced motion it plays from op to op': async (bench) => {
+    const page = await opened(bench, '#b=', { reducedMotion: 'reduce' });
+    assert.match(await page.textContent('.player .rate'), /one op a second/);
+    const times = await page.evaluate(async () => {
+      const { player } = globalThis.playground.drawn;
+      const seen = [];
+      const { moved } = player;
+      await new Promise((done) => {
+        player.moved = () => { moved(); seen.push(player.time); if (seen.length === 3) done(null); };
+        player.play();
+      });
+      player.pause();
+      return { seen, stops: [0, ...player.stops.slice(0, 2)] };
+    });
+    assert.deepEqual(times.seen, times.stops);
     await bench.silent();
   },
 

@@ -22,6 +22,12 @@ export const glossary = [
   ['speed-up', 'How many times faster than one device that does the same work.'],
   ['throughput', 'How many samples a second go through the pipeline.'],
   ['peak memory', 'The most that any device holds at once, and which device it is.'],
+  ['time', 'How far the diagram has been played: later ops are pale, and the table below it says what each device does then.'],
+  ['speed', 'How long the whole run takes to play; “1 s shows” is how much of its time a second of yours has.'],
+  ['runs', 'The op that a device runs at the time of the diagram.'],
+  ['done', 'How many of its ops a device has ended by the time of the diagram, messages and copies aside.'],
+  ['in flight', 'How many micro-batches a device has run forward and not yet wholly backward; of each stage that it holds.'],
+  ['holds', 'The memory of a device at the time of the diagram; the bar is its share of the highest peak.'],
   ['links add', 'The share of the step that free links would save.'],
 ];
 

@@ -1,6 +1,5 @@
 // The playground: the state of the fields, the questions that follow from it, and what they answer.
 import { element } from '../../report/page/web/dom.js';
-import { Diagram } from '../../report/page/web/section_diagram.js';
 import { PageContext } from '../../report/page/web/theme.js';
 import { Engine } from './client.js';
 import { Controls } from './controls.js';
@@ -8,6 +7,7 @@ import { deadlock_picture } from './deadlock.js';
 import { Editor } from './editor.js';
 import { show_figures } from './figures.js';
 import { packed_section } from './packed.js';
+import { PlayedDiagram } from './player.js';
 import { command_of, request_of } from './request.js';
 import { address_of, first_state, state_of } from './state.js';
 import { words_of_the_page } from './glossary.js';
@@ -29,7 +29,7 @@ class Playground {
     this.recordings = [];
     this.own_address = '';
     this.typing = 0;
-    /** @type {Diagram | null} */
+    /** @type {PlayedDiagram | null} */
     this.drawn = null;
   }
 
@@ -130,7 +130,7 @@ class Playground {
   draw(diagram) {
     const section = packed_section(diagram);
     if (this.drawn) this.drawn.update(section);
-    else this.drawn = new Diagram(section, /** @type {HTMLElement} */ (this.diagram), this.page);
+    else this.drawn = new PlayedDiagram(section, /** @type {HTMLElement} */ (this.diagram), this.page);
   }
 
   /** @param {State} state @param {Promise<import('./client.js').Reply> | null} computed */
