@@ -16,11 +16,16 @@ async function after(page, act) {
 const steps = (page) => page.$$eval('td[data-figure="step"]',
   (cells) => cells.map((cell) => Number(cell.dataset.ps)));
 
-/** The steps of both sides by the command, from the words that the page shows. */
-async function native_steps(bench, page) {
+/** What the command answers to the words that the page shows, by side. */
+async function native_answers(bench, page) {
   const words = await page.textContent('code.command');
   return words.split(' · ').map((command) => bench.json(
-    ...command.replace(/^stageline /, '').split(' ')).step_time_ps);
+    ...command.replace(/^stageline /, '').replaceAll("'", '').split(' ')));
+}
+
+/** The steps of both sides by the command, from the words that the page shows. */
+async function native_steps(bench, page) {
+  return (await native_answers(bench, page)).map((answer) => answer.step_time_ps);
 }
 
 async function opened(bench, hash = '', options = {}) {
@@ -189,7 +194,8 @@ export const tests = !file || !existsSync(file) ? {} : {
           !one.closest('.scrolls, .wide, .section-diagram, .editor') && one.getClientRects().length > 0 &&
           one.getBoundingClientRect().right > innerWidth + 0.5);
         return { whole: document.documentElement.scrollWidth, fields: place('form.fields'),
-          results: place('.results'), tops: [...document.querySelectorAll('fieldset .field')].map(
+          results: place('.results'), tops: [...document.querySelectorAll('fieldset .field')].filter(
+            (field) => field.getClientRects().length > 0).map(
             (field) => field.getBoundingClientRect().top), outside: outside.map((one) => one.outerHTML.slice(0, 90)) };
       });
       assert.deepEqual(placed.outside, [], `at ${width}`);
@@ -205,8 +211,8 @@ export const tests = !file || !existsSync(file) ? {} : {
   'playground: a preset is a case with a sentence, and is left by a change': async (bench) => {
     const page = await opened(bench, '#p=6&F=1500');
     const presets = page.locator('.presets button');
-    assert.equal(await presets.count(), 6);
-    for (let i = 0; i < 6; ++i) {
+    assert.equal(await presets.count(), 7);
+    for (let i = 0; i < 7; ++i) {
       await after(page, () => presets.nth(i).click());
       assert.equal(await presets.nth(i).getAttribute('aria-pressed'), 'true');
       assert.equal(await page.locator('.presets button[aria-pressed="true"]').count(), 1);
@@ -214,7 +220,7 @@ export const tests = !file || !existsSync(file) ? {} : {
       assert.equal(await page.locator('.figures .error').count(), 0);
       assert.deepEqual(await steps(page), await native_steps(bench, page));
     }
-    await after(page, () => page.locator('#field-F').fill('1234'));
+    await after(page, () => page.locator('#field-m').fill('24'));
     assert.equal(await page.locator('.presets button[aria-pressed="true"]').count(), 0);
     await bench.silent();
   },
@@ -226,6 +232,11 @@ export const tests = !file || !existsSync(file) ? {} : {
       (names) => [...document.querySelectorAll(names)].map((one) => one.textContent)));
     assert.equal(shown.length > 15, true);
     assert.deepEqual(shown.filter((word) => !explained.includes(word)), []);
+    await after(page, () => page.getByRole('button', { name: 'Llama 3 70B' }).click());
+    const others = await page.$$eval('fieldset .field > span:first-child, .figures thead th',
+      (all) => all.map((one) => one.textContent));
+    assert.equal(others.includes('tp') && others.includes('MFU') && others.includes('pipeline ranks'), true);
+    assert.deepEqual(others.filter((word) => !explained.includes(word)), []);
     await bench.silent();
   },
 
@@ -378,6 +389,78 @@ export const tests = !file || !existsSync(file) ? {} : {
       return { seen, stops: [0, ...player.stops.slice(0, 2)] };
     });
     assert.deepEqual(times.seen, times.stops);
+    await bench.silent();
+  },
+
+  'playground: a language model on a cluster has the figures of the command, with their ranges': async (bench) => {
+    const page = await opened(bench);
+    assert.equal(await page.isVisible('.language-model'), false);
+    await after(page, () => page.getByRole('button', { name: 'Llama 3 70B on 64 H100' }).click());
+    assert.deepEqual([await page.inputValue('#field-model'), await page.inputValue('#field-cluster')],
+      ['llama3-70b@h100', 'h100x8*8']);
+    assert.equal(await page.isVisible('#field-F'), false, 'the model says its times');
+    assert.equal(await page.isVisible('#field-bandwidth'), false, 'the cluster says its links');
+    const answers = await native_answers(bench, page);
+    assert.equal(answers[0].devices, 64);
+    assert.deepEqual(await steps(page), answers.map((one) => one.step_time_ps));
+    const cells = (figure) => page.$$eval(`td[data-figure="${figure}"]`, (all) => all.map((one) => one.textContent));
+    const numbers = (text) => text.replace(/\(.*\)| on pp\d/g, ' ').match(/[\d.]+/g).map(Number);
+    const near = (said, exact, what) => assert.ok(Math.abs(said / exact - 1) < 0.006, `${what}: ${said}, not ${exact}`);
+    for (const [i, one] of answers.entries()) {
+      const [step, low, high] = numbers((await cells('step'))[i]);
+      [[step, one.step_time_s], [low, one.step_low_s], [high, one.step_high_s]].forEach((pair) => near(...pair, 'step'));
+      const tokens = numbers((await cells('tokens/s/GPU'))[i]);
+      [one.tokens_per_second_per_device, one.tokens_per_second_low / 64, one.tokens_per_second_high / 64].forEach(
+        (exact, k) => near(tokens[k], exact, 'tokens'));
+      const mfu = numbers((await cells('MFU'))[i]);
+      [one.mfu, one.mfu_low, one.mfu_high].forEach((exact, k) => near(mfu[k], exact * 100, 'MFU'));
+      const peak = numbers((await cells('peak memory'))[i]);
+      [Math.max(...one.per_device.map((device) => device.peak_bytes)), one.peak_low_bytes, one.peak_high_bytes].forEach(
+        (exact, k) => near(peak[k], exact / 1e9, 'memory'));
+    }
+    // The degrees are fields, and the address has them.
+    await after(page, () => page.locator('#field-dp').fill('2'));
+    await after(page, () => page.locator('#field-p').fill('4'));
+    await after(page, () => page.selectOption('#field-zero', '1'));
+    assert.deepEqual(await steps(page), await native_steps(bench, page));
+    const [{ degrees }] = await native_answers(bench, page);
+    assert.deepEqual([degrees.tp, degrees.pp, degrees.dp, degrees.zero], [8, 4, 2, '1']);
+    const other = await opened(bench, await page.evaluate(() => location.hash));
+    assert.deepEqual(await steps(other), await steps(page));
+    assert.equal(await other.inputValue('#field-zero'), '1');
+    assert.deepEqual(await bench.axe(other), []);
+    await after(page, () => page.selectOption('#field-trace', ''));
+    assert.equal(await page.isVisible('#field-F'), true);
+    assert.deepEqual(await steps(page), await native_steps(bench, page));
+    await bench.silent();
+  },
+
+  'playground: the engine\'s sentence on a wrong value stands at its field': async (bench) => {
+    const page = await opened(bench, '#trace=model:llama3-8b@h100&cluster=h100x8&p=4&tp=2&b=');
+    const said = () => page.$$eval('.wrong', (all) => all.filter((one) => one.checkVisibility()).map(
+      (one) => [one.id.replace('wrong-', ''), one.textContent]));
+    assert.deepEqual(await said(), []);
+    for (const [key, wrong, right, sentence] of [
+      ['model', 'llama3-9b@h100', 'llama3-8b@h100', /no model is called 'llama3-9b'.*did you mean/],
+      ['model', 'llama3-8b@h10', 'llama3-8b@h100', /no device is called 'h10'.*did you mean "h100"/],
+      ['cluster', 'h10x8', 'h100x8', /there is no cluster "h10x8"/],
+      ['precision', 'bf1', 'bf16', /no precision is called 'bf1'/],
+      ['tp', '3', '2', /multiple of tp/],
+    ]) {
+      const field = page.locator(`#field-${key}`);
+      const put = (value) => after(page, async () => { await field.fill(value); await field.blur(); });
+      await put(wrong);
+      const [[where, words], ...more] = await said();
+      assert.equal(where, key);
+      assert.match(words, sentence);
+      assert.deepEqual(more, []);
+      assert.match(await page.textContent('.notes'), /The diagram is that of the last case that ran/);
+      assert.equal(await field.getAttribute('aria-invalid'), 'true');
+      assert.equal(await field.getAttribute('aria-describedby'), `wrong-${key}`);
+      await put(right);
+      assert.deepEqual(await said(), []);
+      assert.equal(await field.getAttribute('aria-invalid'), null);
+    }
     await bench.silent();
   },
 

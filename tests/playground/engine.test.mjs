@@ -86,6 +86,10 @@ const questions = {
     trace: 'model:gpt3-175b@h100', cluster: 'h100x8*4', tp: 8, pp: 4, microbatches: 16,
     schedules: ['1f1b', 'zb_h1'], tokens: '300B', price: 2.5,
   },
+  'a language model with replicas that divide its state': {
+    trace: 'model:llama3-70b@h100', cluster: 'h100x8*8', tp: 8, pp: 4, dp: 2, zero: '1', sequence_parallel: true,
+    precision: 'bf16', microbatches: 16, microbatch_size: 1, schedule: 'zb_v',
+  },
   'convolutions that do not fit': {
     trace: 'model:resnet50@v100,batch=16', cluster: 'v100x4-pcie', microbatches: 32,
     schedules: ['gpipe', '1f1b'], memory: '2GB',

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost_models/transformers/language_spelling.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/index.hpp"
 #include "sim/check/lint.hpp"
@@ -186,7 +187,8 @@ std::string names_text(const std::string& /*nothing*/) {
   return Json{{"version", version()},
               {"schedules", std::move(schedules)},
               {"traces", std::move(traces)},
-              {"clusters", std::move(clusters)}}
+              {"clusters", std::move(clusters)},
+              {"models", language_model_names()}}
       .text();
 }
 

@@ -112,8 +112,11 @@ class Playground {
     const reply = await looked;
     if (reply.value.error) throw new Error(reply.value.error.message);
     show_figures(/** @type {HTMLElement} */ (this.figures), reply.value.runs);
+    /** @type {Controls} */ (this.controls).show_wrong(state, reply.value.runs.flatMap(
+      (/** @type {any} */ run) => run.error?.message ?? []));
     const notes = new Set(reply.value.runs.flatMap(
       (/** @type {any} */ run) => run.row?.notes ?? []));
+    if (!reply.value.diagram && this.drawn) notes.add('The diagram is that of the last case that ran.');
     this.say([...notes], false);
     if (reply.value.diagram) this.draw(reply.value.diagram);
     await this.show_program(state, computed);

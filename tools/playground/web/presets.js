@@ -17,6 +17,10 @@ export const presets = [
     about: 'Micro-batches enter at both ends, and each device holds two stages.' },
   { name: 'stale weights', state: { a: '1f1b', b: 'pipedream', bandwidth: 400 },
     about: 'PipeDream never waits for an update: no bubble, but several versions of the weights.' },
+  { name: 'Llama 3 70B on 64 H100', about: 'A language model, estimated: each layer is shared by the 8 devices of a machine ' +
+    '(tp), and 8 machines make the pipeline. The range is that of published runs alike.',
+    state: { trace: 'model:llama3-70b@h100', cluster: 'h100x8*8', p: 8, tp: 8, sp: 1, precision: 'bf16', m: 64,
+      a: '1f1b', b: 'zb_v' } },
 ];
 
 /** The preset that the state is, if any. @param {State} state */

@@ -1,5 +1,7 @@
 // From the state to the request that the engine is asked: tools/answers/request.schema.json.
 
+import { is_language_model } from './state.js';
+
 /** @typedef {import('./state.js').State} State */
 
 /** @param {number} a @param {number} b @returns {number} */
@@ -36,6 +38,21 @@ function trace_of(state) {
 /** @param {number} number @param {string} unit */
 const with_unit = (number, unit) => `${number.toFixed(9).replace(/\.?0+$/, '')}${unit}`;
 
+/** What says the model, the cluster and the degrees. @param {State} state @returns {Record<string, any>} */
+function language_model_of(state) {
+  /** @type {Record<string, any>} */
+  const request = { trace: state.trace };
+  if (state.cluster) request.cluster = state.cluster;
+  request.pp = state.p;
+  request.tp = state.tp;
+  if (state.dp > 1) request.dp = state.dp;
+  if (state.zero !== '0') request.zero = state.zero;
+  if (state.precision) request.precision = state.precision;
+  if (state.sp) request.sequence_parallel = true;
+  request.microbatch_size = state.mbs;
+  return request;
+}
+
 /**
  * @param {State} state
  * @param {'a' | 'b'} side
@@ -43,7 +60,7 @@ const with_unit = (number, unit) => `${number.toFixed(9).replace(/\.?0+$/, '')}$
  */
 export function request_of(state, side) {
   /** @type {Record<string, any>} */
-  const request = {
+  const request = is_language_model(state) ? language_model_of(state) : {
     trace: trace_of(state),
     devices: state.p,
     link: `${with_unit(state.bandwidth, 'GB/s')},${with_unit(state.latency, 'us')}`,
@@ -52,6 +69,7 @@ export function request_of(state, side) {
   if (side === 'a' && state.program) {
     request.program = state.program;
     delete request.devices;
+    delete request.pp;
   } else {
     request.microbatches = state.m;
     request.schedule = state[side];
@@ -72,8 +90,10 @@ export function command_of(state, side) {
   const words = ['stageline simulate', quoted(request.trace)];
   if (request.program) words.push('--program FILE.slp');
   else words.push('--schedule', quoted(request.schedule));
-  for (const key of ['devices', 'microbatches', 'link', 'memory']) {
-    if (key in request) words.push(`--${key} ${quoted(String(request[key]))}`);
+  for (const key of ['cluster', 'devices', 'pp', 'tp', 'dp', 'zero', 'precision', 'microbatch_size', 'microbatches',
+    'link', 'memory']) {
+    if (key in request) words.push(`--${key.replace('_', '-')} ${quoted(String(request[key]))}`);
   }
+  if (request.sequence_parallel) words.push('--sequence-parallel');
   return words.join(' ');
 }

@@ -2,23 +2,34 @@
 
 /**
  * Times in µs, a device and micro-batch; sizes in MB; link in GB/s and µs; memory in GB, 0: no
- * limit. `trace`: empty for equal layers. `program`: runs in place of schedule `a`.
+ * limit. `trace`: empty for equal layers. `program`: runs in place of schedule `a`. Of a language model
+ * (`trace` begins with "model:"): p pipeline ranks, tp and dp ranks, mbs sequences in a micro-batch, sp 1:
+ * sequence parallel; an empty `cluster` is that of the model's device, an empty `precision` the model's.
  * @typedef {{ p: number, m: number, F: number, I: number, W: number, U: number, message: number,
  *   weights: number, stash: number, bandwidth: number, latency: number, memory: number,
+ *   tp: number, dp: number, mbs: number, sp: number, zero: string, precision: string, cluster: string,
  *   trace: string, a: string, b: string, program: string }} State
  */
 
 /** @type {State} */
 export const first_state = {
   p: 4, m: 8, F: 1000, I: 1000, W: 1000, U: 0, message: 8, weights: 400, stash: 200,
-  bandwidth: 50, latency: 5, memory: 0, trace: '', a: '1f1b', b: 'zb_h1', program: '',
+  bandwidth: 50, latency: 5, memory: 0, tp: 1, dp: 1, mbs: 1, sp: 0,
+  zero: '0', precision: '', cluster: '', trace: '', a: '1f1b', b: 'zb_h1', program: '',
 };
+
+/** What a text may be. */
+const texts = ['trace', 'a', 'b', 'zero', 'precision', 'cluster'];
+
+/** Whether the case is a language model on a cluster. @param {State} state */
+export const is_language_model = (state) => state.trace.startsWith('model:');
 
 /** The whole numbers and the others, with their limits. */
 export const number_limits = {
   p: [1, 64, 1], m: [1, 1024, 1], F: [0, 1e7, 1], I: [0, 1e7, 1], W: [0, 1e7, 1], U: [0, 1e7, 1],
   message: [0, 1e6, 0.001], weights: [0, 1e6, 0.001], stash: [0, 1e6, 0.001],
   bandwidth: [0.001, 1e5, 0.001], latency: [0, 1e7, 0.001], memory: [0, 1e5, 0.001],
+  tp: [1, 1024, 1], dp: [1, 65536, 1], mbs: [1, 1024, 1], sp: [0, 1, 1],
 };
 
 /**
@@ -73,7 +84,7 @@ export async function state_of(hash) {
       state[key] = Math.min(most, Math.max(least, whole));
     } else if (key === 'program') {
       state.program = await unpacked_text(value).catch(() => '');
-    } else if (key === 'trace' || key === 'a' || key === 'b') {
+    } else if (texts.includes(key)) {
       state[key] = value;
     }
   }
