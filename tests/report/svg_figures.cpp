@@ -151,8 +151,8 @@ TEST_CASE("numbers count from one, by direction, or versions of the weights") {
 
 TEST_CASE("of two directions the second is paler, and the legend says so") {
   const std::string document = report::svg(two_directions(), {report::Theme::light}, timelines);
-  CHECK(contains(document, "paler: the other direction"));
-  CHECK(!contains(document, "paler: every second stage"));
+  CHECK(contains(document, "paler, with a bar: the other direction"));
+  CHECK(!contains(document, "every second stage"));
   const std::regex box("<rect class=\"(p?f) e\"[^>]*><title>([01])F(\\d) on gpu(\\d)");
   std::size_t count = 0;
   for (std::sregex_iterator at(document.begin(), document.end(), box), end; at != end; ++at) {
@@ -161,6 +161,55 @@ TEST_CASE("of two directions the second is paler, and the legend says so") {
     ++count;
   }
   CHECK(count == 8);
+}
+
+// Rectangles in the marks of this name, the swatches of the legend left out.
+std::size_t marks_in(const std::string& document, const std::string& name) {
+  std::size_t count = 0;
+  const std::string rows = document.substr(document.find("<g>"));
+  const std::regex path("<path class=\"[kw] " + name + "\" d=\"([^\"]*)\"");
+  for (std::sregex_iterator at(rows.begin(), rows.end(), path), end; at != end; ++at) {
+    const std::string data = (*at)[1];
+    count += static_cast<std::size_t>(std::count(data.begin(), data.end(), 'M'));
+  }
+  return count;
+}
+
+TEST_CASE("stages of a device differ in a grey print: by a bar, or by as many notches") {
+  const auto stages = [](int count) {
+    report::Drawing drawing;
+    drawing.timeline.devices = {"gpu0"};
+    drawing.timeline.lanes.resize(lane_kinds);
+    for (int stage = 0; stage < count; ++stage) {
+      drawing.timeline.lanes[0].push_back(
+          {op_of(OpKind::forward, stage, 0), millisecond * stage, millisecond * (stage + 1)});
+    }
+    return drawing;
+  };
+  const auto drawn = [&](int count, int width) {
+    return report::svg(stages(count), {report::Theme::light, width}, timelines);
+  };
+  const std::string one = drawn(1, 1000);
+  CHECK(marks_in(one, "bar") + marks_in(one, "notch") == 0);
+  CHECK(!contains(one, "notches"));
+  const std::string two = drawn(2, 1000);
+  CHECK(marks_in(two, "bar") == 1);
+  CHECK(marks_in(two, "notch") == 0);
+  CHECK(contains(two, ">paler, with a bar: every second stage<"));
+  CHECK(contains(two, "every second stage of a device is paler and has a bar."));
+  const std::string five = drawn(5, 1000);
+  CHECK(marks_in(five, "notch") == 0 + 1 + 2 + 3 + 4);
+  CHECK(marks_in(five, "bar") == 0);
+  CHECK(contains(five, ">paler: every second stage<"));
+  CHECK(contains(five, ">notches count the stages of a device from 0<"));
+  // 40 stages of 7 px have no room for 39 notches, and a part of them would name another stage.
+  const std::string narrow = drawn(40, 400);
+  CHECK(marks_in(narrow, "notch") == 0);
+  CHECK(marks_in(narrow, "bar") == 20);
+  const std::string directions = report::svg(two_directions(), {report::Theme::light}, timelines);
+  CHECK(marks_in(directions, "bar") > 0);
+  CHECK(marks_in(directions, "notch") == 0);
+  CHECK(contains(directions, "micro-batches of the other direction are paler and have a bar."));
 }
 
 TEST_CASE("a plain picture is the figure alone, with the title that is asked for") {

@@ -45,22 +45,41 @@ Fragment paragraph(std::string_view text, const TextBlock& block, std::string_vi
   return result;
 }
 
+namespace {
+
+// A mark as it is on boxes, upon a swatch.
+std::string swatch_mark(StageMark mark, double x, double y) {
+  const Boxes swatch{{{x, 13, 0, 1, static_cast<int>(Tone::pale_forward), 0}}, 0};
+  switch (mark) {
+    case StageMark::none:
+      return "";
+    case StageMark::bar:
+      return bars(swatch, y, 10);
+    case StageMark::notches:
+      return notches(swatch, {2}, y, 10);
+  }
+  return "";  // unreachable; g++ requires it
+}
+
+}  // namespace
+
 Fragment legend(const std::vector<LegendEntry>& entries, const Frame& frame, double top) {
   constexpr double size = 11;
   constexpr double line = 18;
   Fragment result;
   double x = frame.left;
   double y = top;
-  for (const auto& [classes, words] : entries) {
-    const double width = 18 + text_width(words, size) + 14;
+  for (const LegendEntry& entry : entries) {
+    const double width = 18 + text_width(entry.words, size) + 14;
     if (x > frame.left && x + width - 14 > frame.width - frame.margin) {
       x = frame.left;
       y += line;
     }
     result.text +=
         fmt::format("<rect class=\"{} swatch\" x=\"{}\" y=\"{}\" width=\"13\" height=\"10\"/>\n",
-                    classes, svg_number(x), svg_number(y + 2));
-    result.text += text_at(x + 18, y + 11, "t", size, words);
+                    entry.classes, svg_number(x), svg_number(y + 2));
+    result.text += swatch_mark(entry.mark, x, y + 2);
+    result.text += text_at(x + 18, y + 11, "t", size, entry.words);
     x += width;
   }
   result.bottom = y + line;

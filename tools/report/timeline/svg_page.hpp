@@ -12,6 +12,7 @@
 #include "tools/report/svg/theme.hpp"
 #include "tools/report/timeline/drawing.hpp"
 #include "tools/report/timeline/svg_boxes.hpp"
+#include "tools/report/timeline/svg_marks.hpp"
 #include "tools/report/timeline/svg_numbers.hpp"
 
 namespace stageline::report {
@@ -53,9 +54,16 @@ struct TextBlock {
 Fragment paragraph(std::string_view text, const TextBlock& block, std::string_view classes,
                    double top);
 
-/// A swatch and a text for each entry, in as many lines as needed. The first member of an entry
-/// holds CSS classes.
-using LegendEntry = std::pair<std::string, std::string>;
+/// A swatch and a text for each entry, in as many lines as needed.
+struct LegendEntry {
+  LegendEntry(std::string_view swatch, std::string_view label,
+              StageMark on_swatch = StageMark::none)
+      : classes(swatch), words(label), mark(on_swatch) {}
+
+  std::string classes;  // CSS
+  std::string words;
+  StageMark mark;  // upon the swatch
+};
 Fragment legend(const std::vector<LegendEntry>& entries, const Frame& frame, double top);
 
 /// Faint lines at the ticks, and the axis itself with its labels.
@@ -72,6 +80,7 @@ struct Rows {
   std::size_t spans = 0;                  // number of spans in the window
   std::size_t merged = 0;                 // spans merged with others
   double narrow = 1;                      // px; narrower spans are merged
+  StageMark mark = StageMark::none;
   bool directions = false;  // whether pale tones are those of a second direction, not of a stage
   bool broken = false;      // whether the run ends behind the axis, which others have set
 };

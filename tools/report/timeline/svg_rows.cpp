@@ -44,6 +44,18 @@ std::vector<std::uint16_t> stages_in(const Spans& spans) {
   return stages;
 }
 
+// By span, how many stages the device has before the span's own.
+std::vector<int> ranks_in(const Spans& spans) {
+  const std::vector<std::uint16_t> stages = stages_in(spans);
+  std::vector<int> ranks;
+  ranks.reserve(spans.size());
+  for (const Span& span : spans) {
+    const auto at = std::lower_bound(stages.begin(), stages.end(), span.op.stage);
+    ranks.push_back(static_cast<int>(at - stages.begin()));
+  }
+  return ranks;
+}
+
 // The pieces of every lane; the idle intervals follow the last lane.
 struct Pieces {
   std::vector<std::vector<Piece>> lanes;
@@ -145,6 +157,51 @@ std::string tooltip_of(const Span& span, const std::string& device) {
                                  brief(span.start), brief(span.end), brief(span.end - span.start)));
 }
 
+// Notches where some device has more than two stages and every box has room; else bars.
+StageMark mark_of(const Rows& rows, const Drawing& drawing) {
+  bool any = false;
+  bool room = true;
+  for (const std::size_t device : devices_drawn(drawing)) {
+    const std::size_t lane = lane_index(device, compute_lane);
+    any = any || has_bars(rows.lanes[lane]);
+    room = room && have_room_for_notches(rows.lanes[lane], ranks_in(drawing.timeline.lanes[lane]));
+  }
+  if (!any) return StageMark::none;
+  const bool many =
+      std::any_of(rows.stages.begin(), rows.stages.end(), [](int n) { return n > 2; });
+  return many && room && !rows.directions && rows.merged == 0 ? StageMark::notches : StageMark::bar;
+}
+
+// The marks on a device's boxes.
+std::string marks_of(const Rows& rows, const Drawing& drawing, std::size_t device, double top,
+                     double height) {
+  const std::size_t lane = lane_index(device, compute_lane);
+  switch (rows.mark) {
+    case StageMark::none:
+      return "";
+    case StageMark::bar:
+      return bars(rows.lanes[lane], top, height);
+    case StageMark::notches:
+      return notches(rows.lanes[lane], ranks_in(drawing.timeline.lanes[lane]), top, height);
+  }
+  return "";  // unreachable; g++ requires it
+}
+
+// The footnote about stages, and about the marks that tell them apart.
+std::string stage_note(const Rows& rows) {
+  const bool barred = rows.mark == StageMark::bar;
+  std::string note =
+      "Devices with several stages: large figures count micro-batches, small ones, where they fit, "
+      "stages; ";
+  if (rows.directions) {
+    return note + "micro-batches of the other direction are paler" +
+           (barred ? " and have a bar." : ".");
+  }
+  note += "every second stage of a device is paler";
+  if (rows.mark == StageMark::notches) return note + ", and notches count its stages from 0.";
+  return note + (barred ? " and has a bar." : ".");
+}
+
 }  // namespace
 
 Rows rows_of(const Drawing& drawing, const TimeScale& scale, std::size_t most_boxes) {
@@ -189,6 +246,7 @@ Rows rows_of(const Drawing& drawing, const TimeScale& scale, std::size_t most_bo
       for (const Box& box : boxes.boxes) nth(rows.drawn, box.tone) = true;
     }
   }
+  rows.mark = mark_of(rows, drawing);
   return rows;
 }
 
@@ -215,9 +273,9 @@ std::vector<LegendEntry> legend_of(const std::vector<Rows>& runs) {
     return nth(rows.drawn, tone) || (tone < Tone::pale_forward && nth(rows.drawn, pale_of(tone)));
   };
   bool idle = false;
-  const auto any_pale = [&](bool directions) {
+  const auto any_pale = [&](bool directions, bool barred) {
     return std::any_of(runs.begin(), runs.end(), [&](const Rows& rows) {
-      return rows.directions == directions &&
+      return rows.directions == directions && (rows.mark == StageMark::bar) == barred &&
              std::any_of(rows.drawn.begin() + static_cast<int>(Tone::pale_forward),
                          rows.drawn.begin() + static_cast<int>(Tone::pale_update) + 1,
                          [](bool drawn) { return drawn; });
@@ -229,8 +287,18 @@ std::vector<LegendEntry> legend_of(const std::vector<Rows>& runs) {
     const bool drawn = std::any_of(runs.begin(), runs.end(),
                                    [&](const Rows& rows) { return drawn_in(rows, tone); });
     if (tone == Tone::activation) {
-      if (any_pale(false)) entries.emplace_back("pf", "paler: every second stage");
-      if (any_pale(true)) entries.emplace_back("pf", "paler: the other direction");
+      for (const bool directions : {false, true}) {
+        const std::string of = directions ? "the other direction" : "every second stage";
+        if (any_pale(directions, true)) {
+          entries.emplace_back("pf", "paler, with a bar: " + of, StageMark::bar);
+        }
+        if (any_pale(directions, false)) entries.emplace_back("pf", "paler: " + of);
+      }
+      if (std::any_of(runs.begin(), runs.end(),
+                      [](const Rows& rows) { return rows.mark == StageMark::notches; })) {
+        entries.emplace_back("pf", "notches count the stages of a device from 0",
+                             StageMark::notches);
+      }
     }
     if (!drawn) continue;
     idle = idle || tone >= Tone::fill;
@@ -293,6 +361,7 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
       }
       lane_top += height + layout.strip_gap;
     }
+    front += marks_of(rows, drawing, device, y, layout.row);
     const LabelRule rule{
         &numbers, &frame.scale, static_cast<int>(device), rows.stages[device] > 1, largest_label,
         y,        layout.row};
@@ -329,11 +398,7 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
   }
   if (counted != OpNumbers::versions &&
       std::any_of(rows.stages.begin(), rows.stages.end(), [](int n) { return n > 1; })) {
-    result.notes.push_back(
-        std::string("Devices with several stages: large figures count micro-batches, small ones, "
-                    "where they fit, stages; ") +
-        (rows.directions ? "micro-batches of the other direction are paler."
-                         : "every second stage of a device is paler."));
+    result.notes.push_back(stage_note(rows));
   }
   return result;
 }
