@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 
 #include "sim/base/errors.hpp"
 #include "tests/report/example.hpp"
+#include "tools/report/svg/text.hpp"
 #include "tools/report/timeline/weights.hpp"
 
 namespace stageline::svg_tests {
@@ -248,10 +250,62 @@ TEST_CASE("memory shows each device's peak, and the limit where it is known") {
   CHECK(!contains(report::svg(drawing), ">Memory</text>"));
 }
 
-TEST_CASE("many devices share one memory panel") {
-  const std::string document = report::svg(drawing_of(one_f_one_b(12, 4), millisecond));
-  CHECK(contains(document, "one curve a device, gpu0 to gpu11"));
-  CHECK(nesting_fault(document) == "");
+// The texts of a document at this size, in order, of the class or of one in bold.
+std::vector<std::string> texts_of(const std::string& document, const std::string& classes,
+                                  int size) {
+  std::vector<std::string> found;
+  const std::regex text("<text class=\"" + classes + "\" x=\"[^\"]*\" y=\"[^\"]*\" font-size=\"" +
+                        std::to_string(size) + "\">([^<]*)<");
+  for (std::sregex_iterator at(document.begin(), document.end(), text), end; at != end; ++at) {
+    found.push_back((*at)[1]);
+  }
+  return found;
+}
+
+TEST_CASE("each of many devices has a small memory panel with its peak, the fullest in bold") {
+  report::Drawing drawing = drawing_of(one_f_one_b(12, 4), millisecond);
+  std::vector<Bytes> peaks;
+  for (const DeviceMemory& memory : drawing.memory.device) peaks.push_back(memory.peak);
+  const Bytes highest = *std::max_element(peaks.begin(), peaks.end());
+  CHECK(peaks[0] == highest);
+  drawing.memory_limit.assign(12, highest);
+  drawing.memory_limit[3] = Bytes{peaks[3].count - 1};
+  for (const int width : {400, 1000, 1600}) {
+    CAPTURE(width);
+    const std::string document = report::svg(drawing, {report::Theme::light, width});
+    CHECK(nesting_fault(document) == "");
+    CHECK(contains(document, "12 devices on one scale"));
+    CHECK(texts_of(document, "t h", 10) == std::vector<std::string>{"gpu0"});
+    CHECK(texts_of(document, "t h r", 10) == std::vector<std::string>{report::brief(highest)});
+    CHECK(texts_of(document, "bad r", 10) ==
+          std::vector<std::string>{
+              fmt::format("{} B, over {} B", peaks[3].count, peaks[3].count - 1)});
+    CHECK(texts_of(document, "t", 10).size() == 11);
+    CHECK(texts_of(document, "t r", 10).size() == 10);
+    std::size_t limits = 0;
+    for (std::size_t at = 0; (at = document.find("class=\"limit\"", at)) != std::string::npos;
+         ++at) {
+      ++limits;
+    }
+    CHECK(limits == 12);
+  }
+}
+
+TEST_CASE(
+    "of very many devices those that peak highest have a panel, and a note tells of the rest") {
+  const report::Drawing drawing = drawing_of(one_f_one_b(40, 40), millisecond);
+  const std::string document = report::svg(drawing);
+  CHECK(contains(document, "the 32 of 40 devices that peak highest"));
+  CHECK(contains(document, "the fullest, gpu0, in bold"));
+  CHECK(contains(document, "Memory is drawn of 32 devices"));
+  const std::vector<DeviceMemory>& devices = drawing.memory.device;
+  CHECK(contains(document,
+                 fmt::format("the other 8 peak at {} to {}.", report::brief(devices[39].peak),
+                             report::brief(devices[32].peak))));
+  const std::vector<std::string> names = texts_of(document, "t", 10);
+  CHECK(names.size() == 31);
+  CHECK(names.front() == "gpu1");
+  CHECK(names.back() == "gpu31");
 }
 
 // Numbers in the path data that comes after `mark`, first of the element of class `classes`.

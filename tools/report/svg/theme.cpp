@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <cmath>
 
 #include "sim/base/index.hpp"
 
@@ -274,15 +273,6 @@ std::string idle_style(Theme theme) {
         hatch.name, hatch.width, hatch.height, hatch.element);
   }
   return "<style>" + css + "</style>\n<defs>" + patterns + "</defs>\n";
-}
-
-std::string ramp_colour(double share) {
-  const auto channel = [&](double from, double to) {
-    return static_cast<int>(std::lround(from + (to - from) * share));
-  };
-  // #3b86c8 to #e07b39, through a grey at the middle where both ends meet.
-  return fmt::format("#{:02x}{:02x}{:02x}", channel(0x3b, 0xe0), channel(0x86, 0x7b),
-                     channel(0xc8, 0x39));
 }
 
 }  // namespace stageline::report

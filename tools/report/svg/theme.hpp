@@ -69,7 +69,4 @@ std::string style_sheet(Theme theme);
 /// style_sheet(): a hue and a form of its own for each cause.
 std::string idle_style(Theme theme);
 
-/// Colour of one of many curves, from blue (0) to orange (1), legible on light and dark ground.
-std::string ramp_colour(double share);
-
 }  // namespace stageline::report

@@ -185,11 +185,17 @@ Fragment draw_run(const Drawing& drawing, const Frame& frame, const Panels& pane
   };
   if (panels.timeline) {
     add(draw_rows(place.rows, drawing, frame, place.numbers, y));
-    add_axis(!memory && !categories && !stale);
+    // Small panels have axes of their own, and the rows the plot's.
+    const bool alone = memory && has_memory_grid(drawing, frame.scale);
+    if (alone) {
+      add(time_labels(frame, y + 5));
+    } else {
+      add_axis(!memory && !categories && !stale);
+    }
   }
   if (memory) {
     add(draw_memory(drawing, frame, y + (panels.timeline ? 14 : 0), place.memory_top));
-    add_axis(!categories && !stale);
+    if (needs_memory_axis(drawing, frame.scale)) add_axis(!categories && !stale);
   }
   if (categories) {
     add(draw_categories(drawing, frame, y + (panels.timeline || memory ? 14 : 0),

@@ -1,4 +1,5 @@
-// Draws memory over time: a small stacked curve per device if they are few, one panel for many.
+// Draws memory over time: a stacked curve per device if they are few, a grid of small panels for
+// many.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,10 +11,14 @@
 namespace stageline::report {
 namespace {
 
-constexpr std::size_t most_multiples = 8;  // devices; more share one panel
+constexpr std::size_t most_multiples = 8;  // devices; more have small panels
 constexpr double multiple_height = 40;     // px
 constexpr double multiple_gap = 12;        // px
-constexpr double panel_height = 170;       // px
+constexpr std::size_t most_small = 32;     // small panels
+constexpr double small_height = 34;        // px
+constexpr double small_heading_room = 22;  // px, between the panels of a column
+constexpr double small_gap = 14;           // px, between the panels of a row
+constexpr double small_pitch = 150;        // px, the least from panel to panel in a row
 
 using Shares = std::array<Bytes, memory_groups>;
 
@@ -82,13 +87,10 @@ std::vector<LegendEntry> groups_in(const Drawing& drawing, const std::vector<std
   return entries;
 }
 
-std::string multiple(const Drawing& drawing, std::size_t device, const Frame& frame,
-                     const CurvePanel& panel) {
-  const DeviceMemory& memory = drawing.memory.device[device];
-  const std::vector<MemoryPoint> curve = thinned(memory.curve, frame.scale, 1);
-  std::string out = text_at(frame.margin, panel.bottom - panel.height / 2 + 4, "t", 12,
-                            name_in(drawing.timeline.devices[device], frame.names));
-  out += amounts(frame, panel, 2);
+// The groups, one upon the other, and the line of the whole.
+std::string bands(const std::vector<MemoryPoint>& curve, const Frame& frame,
+                  const CurvePanel& panel) {
+  std::string out;
   for (int group = memory_groups - 1; group >= 0; --group) {  // the upper groups behind
     const auto of_group = [&](const MemoryPoint& point) { return nth(stacked(point.use), group); };
     if (!has_group(curve, group)) continue;
@@ -99,6 +101,17 @@ std::string multiple(const Drawing& drawing, std::size_t device, const Frame& fr
   }
   const auto whole = [](const MemoryPoint& point) { return total(point.use); };
   out += fmt::format("<path class=\"total\" d=\"{}\"/>\n", steps(curve, frame, panel, whole));
+  return out;
+}
+
+std::string multiple(const Drawing& drawing, std::size_t device, const Frame& frame,
+                     const CurvePanel& panel) {
+  const DeviceMemory& memory = drawing.memory.device[device];
+  const std::vector<MemoryPoint> curve = thinned(memory.curve, frame.scale, 1);
+  std::string out = text_at(frame.margin, panel.bottom - panel.height / 2 + 4, "t", 12,
+                            name_in(drawing.timeline.devices[device], frame.names));
+  out += amounts(frame, panel, 2);
+  out += bands(curve, frame, panel);
   const auto limit = limit_of(drawing, device);
   if (limit && *limit <= panel.top) {
     out += line_at(frame.left, panel.y(*limit), frame.right, panel.y(*limit), "limit");
@@ -108,34 +121,160 @@ std::string multiple(const Drawing& drawing, std::size_t device, const Frame& fr
                           panel.bottom - panel.height + (limit ? 9 : 16));
 }
 
-std::string overlaid(const Drawing& drawing, const std::vector<std::size_t>& devices,
-                     const Frame& frame, const CurvePanel& panel, double column) {
-  std::string out = amounts(frame, panel, 5);
-  std::size_t highest = devices.front();
-  std::optional<Bytes> lowest_limit;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const DeviceMemory& memory = drawing.memory.device[devices[i]];
-    if (memory.peak > drawing.memory.device[highest].peak) highest = devices[i];
-    const auto limit = limit_of(drawing, devices[i]);
-    if (limit && (!lowest_limit || *limit < *lowest_limit)) lowest_limit = limit;
-    const auto curve = thinned(memory.curve, frame.scale, column);
-    const double share = static_cast<double>(i) / static_cast<double>(devices.size() - 1);
-    out += fmt::format(
-        "<path class=\"c\" stroke=\"{}\" stroke-width=\"{}\" d=\"{}\"/>\n", ramp_colour(share),
-        devices.size() > 32 ? "0.6" : "1.1",
-        steps(curve, frame, panel, [](const MemoryPoint& point) { return total(point.use); }));
+// Small panels in rows.
+struct Grid {
+  std::vector<std::size_t> devices;  // in their order
+  std::size_t fullest = 0;           // the device with the highest peak, or the first of them
+  std::size_t columns = 1;
+  double pitch = 0;   // px, from panel to panel in a row
+  double column = 1;  // px, of thinned curves
+};
+
+// Those with a small panel, in their order: of too many, those that peak highest.
+std::vector<std::size_t> devices_in_grid(const Drawing& drawing) {
+  std::vector<std::size_t> devices = devices_with_curves(drawing);
+  if (devices.size() <= most_small) return devices;
+  const std::vector<std::size_t> order = devices;
+  std::stable_sort(devices.begin(), devices.end(), [&](std::size_t a, std::size_t b) {
+    return drawing.memory.device[a].peak > drawing.memory.device[b].peak;
+  });
+  devices.resize(most_small);
+  std::vector<std::size_t> kept;
+  for (const std::size_t device : order) {
+    if (std::find(devices.begin(), devices.end(), device) != devices.end()) kept.push_back(device);
   }
-  if (lowest_limit && *lowest_limit <= panel.top) {
-    const double y = panel.y(*lowest_limit);
-    out += line_at(frame.left, y, frame.right, y, "limit");
+  return kept;
+}
+
+Grid grid_of(const Drawing& drawing, const Frame& frame) {
+  Grid grid;
+  grid.devices = devices_in_grid(drawing);
+  grid.fullest = *std::max_element(
+      grid.devices.begin(), grid.devices.end(), [&](std::size_t a, std::size_t b) {
+        return drawing.memory.device[a].peak < drawing.memory.device[b].peak;
+      });
+  const double room = frame.width - frame.margin - frame.left + small_gap;
+  grid.columns =
+      std::clamp<std::size_t>(static_cast<std::size_t>(room / small_pitch), 1, grid.devices.size());
+  grid.pitch = room / static_cast<double>(grid.columns);
+  grid.column = std::max(
+      1.0, (grid.pitch - small_gap) * static_cast<double>(grid.devices.size()) / most_columns);
+  return grid;
+}
+
+// Name and peak above the panel; what does not fit beside the peak is cut from the name.
+std::string small_heading(const Drawing& drawing, std::size_t device, bool fullest,
+                          const Frame& frame, double base) {
+  const DeviceMemory& memory = drawing.memory.device[device];
+  const auto limit = limit_of(drawing, device);
+  const bool over = limit && memory.peak > *limit;
+  std::string peak = brief(memory.peak);
+  if (over) peak += ", over " + brief(*limit);
+  const double width = frame.right - frame.left - text_width(peak, 10) - 6;
+  return text_at(frame.left, base, fullest ? "t h" : "t", 10,
+                 name_in(drawing.timeline.devices[device], width)) +
+         text_at(frame.right, base,
+                 over      ? "bad r"
+                 : fullest ? "t h r"
+                           : "t r",
+                 10, peak);
+}
+
+// One small panel. `amounts_beside`: whether the scale's numbers stand at its left.
+std::string small(const Drawing& drawing, std::size_t device, const Grid& grid, const Frame& frame,
+                  const CurvePanel& panel, bool amounts_beside) {
+  const DeviceMemory& memory = drawing.memory.device[device];
+  const auto curve = thinned(memory.curve, frame.scale, grid.column);
+  std::string out = small_heading(drawing, device, device == grid.fullest, frame,
+                                  panel.bottom - panel.height - 4);
+  out += fmt::format("<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
+                     svg_number(frame.left), svg_number(panel.bottom - panel.height),
+                     svg_number(frame.right - frame.left), svg_number(panel.height));
+  if (amounts_beside) out += amounts(frame, panel, 2);
+  out += bands(curve, frame, panel);
+  const auto limit = limit_of(drawing, device);
+  if (limit && *limit <= panel.top) {
+    out += line_at(frame.left, panel.y(*limit), frame.right, panel.y(*limit), "limit");
   }
-  const DeviceMemory& memory = drawing.memory.device[highest];
-  const double y = panel.y(memory.peak);
-  out += dot(frame.scale.x(memory.peak_at), y);
-  const double words_y = std::min(y + 4, panel.bottom - 40);
-  out +=
-      text_at(frame.right + 8, words_y, "t", 11, shortened(drawing.timeline.devices[highest], 11));
-  return out + peak_words(drawing, highest, frame.right + 8, words_y + 13);
+  return out + dot(frame.scale.x(memory.peak_at), panel.y(memory.peak));
+}
+
+// The ends of the time axis, below a panel.
+std::string small_axis(const Frame& frame, double top) {
+  return line_at(frame.left, top, frame.right, top, "axis") +
+         text_at(frame.left, top + 12, "d", 9, brief(frame.scale.start)) +
+         text_at(frame.right, top + 12, "d r", 9, brief(frame.scale.end));
+}
+
+// What the grid shows, and of how many devices.
+std::string grid_words(const Drawing& drawing, const Grid& grid) {
+  const std::size_t all = devices_with_curves(drawing).size();
+  const std::string shown =
+      all > grid.devices.size()
+          ? fmt::format("the {} of {} devices that peak highest", most_small, all)
+          : fmt::format("{} devices", all);
+  const Bytes peak = drawing.memory.device[grid.fullest].peak;
+  const auto equals =
+      std::count_if(grid.devices.begin(), grid.devices.end(),
+                    [&](std::size_t device) { return drawing.memory.device[device].peak == peak; });
+  return shown + " on one scale, each with its peak; " +
+         (equals > 1 ? fmt::format("the first of the {} fullest, ", equals) : "the fullest, ") +
+         shortened(drawing.timeline.devices[grid.fullest], 16) + ", in bold";
+}
+
+// Says what the devices without a panel hold.
+std::string folded_note(const Drawing& drawing, const Grid& grid) {
+  std::optional<Bytes> least;
+  Bytes most{};
+  std::size_t count = 0;
+  for (const std::size_t device : devices_with_curves(drawing)) {
+    if (std::find(grid.devices.begin(), grid.devices.end(), device) != grid.devices.end()) continue;
+    const Bytes peak = drawing.memory.device[device].peak;
+    least = least ? std::min(*least, peak) : peak;
+    most = std::max(most, peak);
+    ++count;
+  }
+  if (!least) return "";
+  const std::string peaks = *least == most ? brief(most) : brief(*least) + " to " + brief(most);
+  return fmt::format(
+      "Memory is drawn of {} devices, those that peak highest; the other {} peak at {}.",
+      grid.devices.size(), count, peaks);
+}
+
+Fragment draw_grid(const Drawing& drawing, const Frame& frame, Bytes upper, double top) {
+  const Grid grid = grid_of(drawing, frame);
+  Fragment result = paragraph(grid_words(drawing, grid),
+                              {frame.left, frame.width - frame.margin, 10, 13}, "d", top + 3);
+  const Fragment key =
+      legend(groups_in(drawing, grid.devices, frame.scale), frame, result.bottom + 3);
+  result.text += key.text;
+  const double first = key.bottom + 18;
+  const std::size_t rows = (grid.devices.size() + grid.columns - 1) / grid.columns;
+  for (std::size_t i = 0; i < grid.devices.size(); ++i) {
+    Frame cell = frame;
+    cell.left = frame.left + static_cast<double>(i % grid.columns) * grid.pitch;
+    cell.right = cell.left + grid.pitch - small_gap;
+    cell.scale.left = cell.left;
+    cell.scale.width = cell.right - cell.left;
+    const double bottom =
+        first + static_cast<double>(i / grid.columns) * (small_height + small_heading_room) +
+        small_height;
+    result.text += small(drawing, grid.devices[i], grid, cell, {bottom, small_height, upper},
+                         i % grid.columns == 0);
+    // Below the last panel of each column.
+    if (i + grid.columns >= grid.devices.size()) result.text += small_axis(cell, bottom);
+  }
+  result.bottom = first + static_cast<double>(rows) * (small_height + small_heading_room) -
+                  small_heading_room + 14;
+  if (const std::string note = folded_note(drawing, grid); !note.empty()) {
+    result.notes.push_back(note);
+  }
+  if (grid.column > 1.5) {
+    result.notes.push_back(fmt::format(
+        "Memory curves are thinned to steps of {} px, of which each shows its highest value.",
+        svg_number(grid.column)));
+  }
+  return result;
 }
 
 // The highest peak, or limit where that is not far above.
@@ -176,27 +315,10 @@ Fragment draw_curves(const Drawing& drawing, const std::string& title, const Fra
     }
     y = panel_top - multiple_gap;
   } else {
-    const double column =
-        std::max(1.0, frame.scale.width * static_cast<double>(devices.size()) / most_columns);
-    result.text += fmt::format(
-        "<defs><linearGradient id=\"stageline-ramp\"><stop offset=\"0\" stop-color=\"{}\"/>"
-        "<stop offset=\"1\" stop-color=\"{}\"/></linearGradient></defs>\n"
-        "<rect fill=\"url(#stageline-ramp)\" x=\"{}\" y=\"{}\" width=\"90\" height=\"8\"/>\n",
-        ramp_colour(0), ramp_colour(1), svg_number(frame.left), svg_number(top + 5));
-    const Fragment words = paragraph(
-        "one curve a device, " + shortened(drawing.timeline.devices[devices.front()], 16) + " to " +
-            shortened(drawing.timeline.devices[devices.back()], 16),
-        {frame.left + 96, frame.width - frame.margin, 10, 13}, "d", top + 3);
-    result.text += words.text;
-    y = std::max(y, words.bottom + 4);
-    result.text +=
-        overlaid(drawing, devices, frame, {y + panel_height, panel_height, upper}, column);
-    y += panel_height;
-    if (column > 1.5) {
-      result.notes.push_back(fmt::format(
-          "Memory curves are thinned to steps of {} px, of which each shows its highest value.",
-          svg_number(column)));
-    }
+    const Fragment grid = draw_grid(drawing, frame, upper, top);
+    result.text += grid.text;
+    result.notes = grid.notes;
+    y = grid.bottom;
   }
   result.bottom = y;
   return result;
@@ -205,6 +327,16 @@ Fragment draw_curves(const Drawing& drawing, const std::string& title, const Fra
 }  // namespace
 
 bool has_memory(const Drawing& drawing) { return !devices_with_curves(drawing).empty(); }
+
+bool has_memory_grid(const Drawing& drawing, const TimeScale& scale) {
+  return devices_with_curves(devices_of(drawing, scale)).size() > most_multiples;
+}
+
+bool needs_memory_axis(const Drawing& drawing, const TimeScale& scale) {
+  const Drawing hosts = hosts_of(drawing, scale);
+  if (has_memory(hosts)) return devices_with_curves(hosts).size() <= most_multiples;
+  return !has_memory_grid(drawing, scale);
+}
 
 Bytes memory_top(const Drawing& drawing, const TimeScale& scale) {
   return highest_of(devices_of(drawing, scale));

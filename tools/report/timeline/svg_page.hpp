@@ -114,9 +114,13 @@ struct LabelRule {
 /// where these have not, none. Stages are beside the numbers where all of them have room for both.
 std::string labels(const Boxes& boxes, const Spans& spans, const LabelRule& rule);
 
-/// Whether there are curves to draw; draws them: small multiples for few devices, else one panel.
-/// The scale goes up to `least_top` at least, so that several runs can share one.
+/// Whether there are curves to draw; draws them: a panel as wide as the timeline for each of few
+/// devices, else a grid of small panels, each with a time axis of its own. The scale goes up to
+/// `least_top` at least, so that several runs can share one.
 bool has_memory(const Drawing& drawing);
+/// Whether the panels of devices are a grid, and whether the lowest panels share the plot's axis.
+bool has_memory_grid(const Drawing& drawing, const TimeScale& scale);
+bool needs_memory_axis(const Drawing& drawing, const TimeScale& scale);
 Bytes memory_top(const Drawing& drawing, const TimeScale& scale);
 Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top, Bytes least_top = {});
 
