@@ -231,6 +231,50 @@ TEST_CASE("a command of torchtitan whose configuration is Python is answered wit
   }
 }
 
+TEST_CASE("a command in a variable, which a shell of a launcher runs, is read with the launcher") {
+  const std::string arguments = short_run.substr(short_run.find("pretrain_gpt.py"));
+  const std::string variable =
+      "SIZE=1344\nCMD=\"cd /x; python " + arguments + "--ffn-hidden-size $SIZE\"\n";
+  const std::string same = command_of(read_text_of(
+      Framework::megatron, "torchrun --nproc_per_node 16 " + arguments + "--ffn-hidden-size 1344"));
+  CHECK(contains(same, "ffn=1344"));
+  for (
+      const char* const launcher :
+      {"srun --nodes=2 --ntasks-per-node 8 --container-image=x bash -c \"${CMD}\" 2>&1 | tee log",
+       "srun -N 2 --ntasks-per-node=8 sh -lc \"$CMD\"",
+       "sbatch <<EOF\n#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=8\nsrun bash -x -c "
+       "\"${CMD}\"\nEOF"}) {
+    CAPTURE(launcher);
+    CHECK(command_of(read_text_of(Framework::megatron, variable + launcher)) == same);
+  }
+  // What a branch adds is named, and what was there before is known.
+  for (const char* const adds : {"ARGS=(\"${ARGS[@]}\" --x 1)", "ARGS+=(--x 1)",
+                                 "ARGS=\"$ARGS --x 1\"", "ARGS+=\" --x 1\""}) {
+    CAPTURE(adds);
+    const bool array = std::string(adds).find('(') != std::string::npos;
+    const std::string given = arguments.substr(arguments.find("--"));
+    const std::string script = (array ? "ARGS=(" + given + ")" : "ARGS=\"" + given + "\"") +
+                               "\nif [ $X = 1 ]; then\n" + adds +
+                               "\nfi\ntorchrun --nproc_per_node 8 pretrain_gpt.py " +
+                               (array ? "${ARGS[@]}" : "$ARGS");
+    const RunSetting setting = read_text_of(Framework::megatron, script);
+    CHECK(command_of(setting) == command_of(read_text_of(Framework::megatron, short_run)));
+    CHECK(has_note(setting, "ARGS, which line 3 sets in a branch"));
+  }
+  // A value that a branch replaces is not known, though it begins alike.
+  CHECK(contains(refused(Framework::megatron, "TP=1\nif true; then\nTP=16\nfi\n" + short_run +
+                                                  "--tensor-model-parallel-size $TP"),
+                 "TP, which line 3 sets in a branch"));
+  // What is not known is named where it stands.
+  CHECK(contains(refused(Framework::megatron, "CMD=\"python " + arguments +
+                                                  "--tensor-model-parallel-size $TP --x 1\"\n"
+                                                  "srun -N 1 bash -c \"$CMD\""),
+                 "line 2: tensor-model-parallel-size needs TP, which no line before it sets"));
+  // A document that nothing runs holds no commands.
+  CHECK(contains(refused(Framework::megatron, "cat <<EOF\n" + short_run + "\nEOF\n"),
+                 "no command has the arguments of a training"));
+}
+
 TEST_CASE("what a script does not say is refused with its line and a way on") {
   CHECK(contains(refused(Framework::megatron, short_run + "--tensor-model-parallel-size $TP"),
                  "line 1: tensor-model-parallel-size needs TP, which no line before it sets; give "

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -29,6 +30,22 @@ bool comes_before_assignment(const std::string& word) {
   static constexpr std::array<std::string_view, 7> words{"export", "then",    "else",    "do",
                                                          "local",  "declare", "readonly"};
   return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// "bash" of "/bin/bash".
+bool is_shell(const std::string& word) {
+  const std::string name = word.substr(word.rfind('/') + 1);
+  return name == "bash" || name == "sh" || name == "zsh";
+}
+
+// Whose document is a script of its own.
+bool runs_document(const std::string& word) { return word == "sbatch" || is_shell(word); }
+
+// "-c", "-lc", "-xc": the next word is what a shell runs.
+bool is_command_flag(const std::string& word) {
+  constexpr std::size_t longest = 5;
+  return word.size() >= 2 && word.size() <= longest && word[0] == '-' && word.back() == 'c' &&
+         std::all_of(word.begin() + 1, word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
 class Script {
@@ -111,11 +128,15 @@ class Script {
       }
     }
     if (at_ < text_.size()) step();
-    if (!document_end_.empty()) skip_inner_document();
+    if (!document_end_.empty()) {
+      const bool runs = !command.words.empty() && runs_document(command.words.front());
+      if (!runs) skip_inner_document();
+      document_end_.clear();
+    }
     finish(std::move(command));
   }
 
-  // <<EOF, whose lines are no commands.
+  // <<EOF, whose lines are commands where a shell or sbatch reads them.
   void begin_inner_document() {
     at_ += 2;
     if (now() == '<') {
@@ -148,9 +169,33 @@ class Script {
       ++branches_;
     } else if (std::find(closing.begin(), closing.end(), word) != closing.end()) {
       branches_ = std::max(branches_ - 1, 0);
-    } else {
+    } else if (!run_inside(command)) {
       commands_.push_back(std::move(command));
     }
+  }
+
+  // srun … bash -c "COMMANDS": what it runs is inside, each behind the launcher's words.
+  bool run_inside(const ShellCommand& command) {
+    constexpr int deepest = 4;
+    const Words& words = command.words;
+    const auto shell = std::find_if(words.begin(), words.end(), is_shell);
+    if (shell == words.end() || depth_ >= deepest) return false;
+    const auto flag = std::find_if(std::next(shell), words.end(), [](const std::string& word) {
+      return is_command_flag(word) || !word.starts_with('-');
+    });
+    if (flag == words.end() || !is_command_flag(*flag) || std::next(flag) == words.end()) {
+      return false;
+    }
+    Script inner(*std::next(flag), file_, {});
+    inner.variables_ = variables_;
+    inner.fixed_ = fixed_;
+    inner.depth_ = depth_ + 1;
+    for (ShellCommand& one : inner.commands()) {
+      one.line = command.line;
+      one.words.insert(one.words.begin(), words.begin(), shell);
+      commands_.push_back(std::move(one));
+    }
+    return true;
   }
 
   // NAME=value, NAME+=value, NAME=(several values); whether there was one.
@@ -158,17 +203,19 @@ class Script {
     std::size_t end = at_;
     while (end < text_.size() && in_name(text_[end])) ++end;
     if (end == at_ || std::isdigit(static_cast<unsigned char>(now())) != 0) return false;
-    const bool adds = text_.compare(end, 2, "+=") == 0;
+    bool adds = text_.compare(end, 2, "+=") == 0;
     if (!adds && (end >= text_.size() || text_[end] != '=')) return false;
     const std::string name = text_.substr(at_, end - at_);
     const int line = line_;
     at_ = end + (adds ? 2 : 1);
     Words values = now() == '(' ? array() : single();
-    if (branches_ > 0) {
-      values = {unknown(fmt::format("{}, which line {} sets in a branch", name, line))};
-    }
     if (std::find(fixed_.begin(), fixed_.end(), name) != fixed_.end()) return true;
     Words& held = variables_[name];
+    if (branches_ > 0) {
+      adds = adds || goes_on(held, values);
+      const char* const blank = adds && !now_array_ ? " " : "";
+      values = {blank + unknown(fmt::format("{}, which line {} sets in a branch", name, line))};
+    }
     if (!adds) {
       held = std::move(values);
     } else if (now_array_) {
@@ -178,6 +225,17 @@ class Script {
       held.back() += values.empty() ? "" : values.front();
     }
     return true;
+  }
+
+  // NAME="$NAME more", NAME=("${NAME[@]}" more): whether the branch is taken or not, it begins with
+  // what was there before.
+  bool goes_on(const Words& held, const Words& values) const {
+    if (held.empty() || values.empty()) return false;
+    if (!now_array_) {
+      const std::string& before = held.front();
+      return !before.empty() && values.front().starts_with(before + " ");
+    }
+    return values.size() > held.size() && std::equal(held.begin(), held.end(), values.begin());
   }
 
   Words single() {
@@ -225,7 +283,9 @@ class Script {
           c == '>' || (c == '\\' && (next() == '\n' || next() == '\r'))) {
         break;
       }
-      if (c == '\'') {
+      if (c == mark) {  // of a text that was replaced before
+        part += marked();
+      } else if (c == '\'') {
         part += single_quoted();
         some = true;
       } else if (c == '"') {
@@ -260,12 +320,14 @@ class Script {
         words.push_back(std::move(part));
         part.clear();
       }
-      if (whole || is_unknown_word(values[i])) {
+      if (whole) {
         part += values[i];
         continue;
       }
+      bool marked = false;  // within what is not known
       for (const char c : values[i]) {
-        if (c != ' ' && c != '\t' && c != '\n' && c != '\r') {
+        if (c == mark) marked = !marked;
+        if (marked || (c != ' ' && c != '\t' && c != '\n' && c != '\r')) {
           part += c;
         } else if (!part.empty()) {
           words.push_back(std::move(part));
@@ -273,6 +335,16 @@ class Script {
         }
       }
     }
+  }
+
+  std::string marked() {
+    std::string text;
+    do {
+      text += now();
+      step();
+    } while (at_ < text_.size() && now() != mark);
+    if (at_ < text_.size()) step();
+    return text + mark;
   }
 
   std::string single_quoted() {
