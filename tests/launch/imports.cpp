@@ -275,6 +275,22 @@ TEST_CASE("a command in a variable, which a shell of a launcher runs, is read wi
                  "no command has the arguments of a training"));
 }
 
+TEST_CASE("a run whose model is named says how it differs from it") {
+  const auto command = [](const std::string& sizes) {
+    return command_of(read_text_of(Framework::megatron,
+                                   "torchrun --nproc_per_node 8 pretrain_gpt.py --seq-length 4096 "
+                                   "--micro-batch-size 1 --global-batch-size 16 --bf16 " +
+                                       sizes,
+                                   {.model = "deepseek-v3"}));
+  };
+  CHECK(contains(command("--num-layers 61 --hidden-size 7168 --mtp-num-layers 1"),
+                 "model:deepseek-v3@h100,mtp=1,seq=4096"));
+  CHECK(contains(command("--num-layers 16 --num-attention-heads 128"),
+                 "model:deepseek-v3@h100,layers=16,seq=4096"));
+  CHECK(contains(trace_error_of([&] { command("--num-layers 61 --hidden-size 4096"); }).what(),
+                 "is 4096, and that of deepseek-v3 is 7168"));
+}
+
 TEST_CASE("what a script does not say is refused with its line and a way on") {
   CHECK(contains(refused(Framework::megatron, short_run + "--tensor-model-parallel-size $TP"),
                  "line 1: tensor-model-parallel-size needs TP, which no line before it sets; give "

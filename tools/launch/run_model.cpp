@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
+#include "cost_models/transformers/config.hpp"
 #include "schedulers/partition/megatron_layout.hpp"
 #include "sim/base/errors.hpp"
 #include "sim/base/numbers.hpp"
@@ -76,7 +78,11 @@ class ModelWriter {
   RunModel write() {
     const std::string name = model_name();
     text_ = fmt::format("model:{}@{}", name, asked_.device);
-    if (name == "transformer") write_sizes();
+    if (name == "transformer") {
+      write_sizes();
+    } else {
+      write_differences(name);
+    }
     if (const std::int64_t seq = facts_.count("seq", 0); seq > 0) {
       add("seq", fmt::format("{}", seq));
     } else if (is_megatron(facts_.framework())) {
@@ -134,6 +140,26 @@ class ModelWriter {
                      fmt::format("the model \"{}\" of flavor \"{}\" is not known here; give "
                                  "--model NAME, such as llama3-8b, or a path/config.json",
                                  model, flavor));
+  }
+
+  // What a run says besides the name of its model: fewer or more blocks, modules that predict.
+  // Another width is another model.
+  void write_differences(const std::string& name) {
+    if (const FamilyMember* const member = find_family(name)) {
+      const TransformerConfig& config = member->config;
+      for (const auto& [fact, number] :
+           {std::pair{"hidden", config.hidden}, std::pair{"heads", config.heads}}) {
+        if (const std::int64_t said = facts_.count(fact, 0); said > 0 && said != number) {
+          facts_.refuse(fact, fmt::format("is {}, and that of {} is {}; give another --model", said,
+                                          name, number));
+        }
+      }
+      const std::int64_t layers = facts_.count("layers", 0);
+      if (layers > 0 && layers != config.layers) add("layers", fmt::format("{}", layers));
+    }
+    if (const std::int64_t modules = facts_.count("mtp", 0); modules > 0) {
+      add("mtp", fmt::format("{}", modules));
+    }
   }
 
   void write_sizes() {
