@@ -256,9 +256,9 @@ Fragment draw_grid(const Drawing& drawing, const Frame& frame, Bytes upper, doub
     cell.right = cell.left + grid.pitch - small_gap;
     cell.scale.left = cell.left;
     cell.scale.width = cell.right - cell.left;
+    const std::size_t row = i / grid.columns;
     const double bottom =
-        first + static_cast<double>(i / grid.columns) * (small_height + small_heading_room) +
-        small_height;
+        first + static_cast<double>(row) * (small_height + small_heading_room) + small_height;
     result.text += small(drawing, grid.devices[i], grid, cell, {bottom, small_height, upper},
                          i % grid.columns == 0);
     // Below the last panel of each column.
