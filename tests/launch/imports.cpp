@@ -229,6 +229,12 @@ TEST_CASE("a command of torchtitan whose configuration is Python is answered wit
     CHECK(contains(message, "config_registry.py, which is not read"));
     CHECK(contains(message, "local_batch_size and seq_len"));
   }
+  if (!reads_documents()) return;
+  const std::string toml = example("torchtitan.toml");
+  const RunAround around{.devices = 64};
+  CHECK(command_of(
+            read_text_of(Framework::torchtitan, "# ./run_train.sh reads this\n" + toml, around)) ==
+        command_of(read_text_of(Framework::torchtitan, toml, around)));
 }
 
 TEST_CASE("a command in a variable, which a shell of a launcher runs, is read with the launcher") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -221,8 +222,12 @@ LaunchArguments read_arguments(Framework framework, const std::string& text,
     case Framework::megatron:
       return read_script(text, file, additions);
     case Framework::torchtitan:
-      refuse_registry(text, file);
-      return read_toml_arguments(text, file);
+      try {
+        return read_toml_arguments(text, file);
+      } catch (const std::runtime_error&) {
+        refuse_registry(text, file);
+        throw;
+      }
     case Framework::deepspeed:
       return read_json_arguments(text, file);
     case Framework::megatron_bridge:
