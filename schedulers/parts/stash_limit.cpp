@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "schedulers/parts/memory_trial.hpp"
@@ -69,6 +70,16 @@ class MemoryLimits {
       if (limit_.most[d] >= 0 && limit_.most[d] / problem_.microbatches < least_[d]) return true;
     }
     return false;
+  }
+
+  /// As many micro-batches' stashes as each device has room for.
+  std::int64_t stashes() const {
+    std::int64_t most = problem_.microbatches;
+    for (std::size_t d = 0; d < limit_.most.size(); ++d) {
+      if (limit_.most[d] < 0) continue;
+      most = std::min(most, limit_.most[d] / std::max<std::int64_t>(least_[d], 1));
+    }
+    return most;
   }
 
   /// Where none has fitted yet. `over`: by device, what the last peak exceeds the memory by. Takes
@@ -141,32 +152,47 @@ class BestFitting {
   std::pair<Time, Time> times_;
 };
 
-// The most stashes, as many on all devices, whose program fits, by bisection, and the next fewer,
-// which may take less time. A limit in bytes that messages have lowered may leave one device fewer
-// than another has without need.
-void offer_equal_stashes(const Problem& problem,
+// The most stashes, as many on all devices, whose program fits, and the next fewer, which may take
+// less time. A limit in bytes that messages have lowered may leave one device fewer than another
+// has without need. `likely`: how many there is room for; most often it is the answer, or next to
+// it, and each try is a search.
+void offer_equal_stashes(const Problem& problem, std::int64_t likely,
                          const std::function<Program(const StashLimit&)>& make, BestFitting& best) {
   const auto devices = std::max<std::int64_t>(static_cast<std::int64_t>(problem.devices.size()), 1);
   const std::int64_t chunks = (problem.placement.stages() + devices - 1) / devices;
-  std::int64_t least = 1;
-  std::int64_t most = problem.microbatches * chunks;
-  while (least <= most) {
-    const std::int64_t stashes = least + (most - least) / 2;
-    bool fits = false;
+  const std::int64_t all = problem.microbatches * chunks;
+  std::set<std::int64_t> offered;
+  // Whether as many are too many; also empty: too few for this schedule.
+  const auto exceeds = [&](std::int64_t stashes) -> std::optional<bool> {
+    offered.insert(stashes);
     try {
-      fits = best.offer(make(stash_limit(problem, stashes))).fits();
-    } catch (const UsageError&) {  // too few for this schedule
-      least = stashes + 1;
-      continue;
+      return !best.offer(make(stash_limit(problem, stashes))).fits();
+    } catch (const UsageError&) {
+      return std::nullopt;
     }
-    (fits ? least : most) = fits ? stashes + 1 : stashes - 1;
+  };
+  std::int64_t fits = 0;  // no more than fit, or too few
+  std::int64_t too_many = all + 1;
+  std::int64_t step = 1;
+  std::int64_t stashes = std::clamp<std::int64_t>(likely, 1, all);
+  while (fits + 1 < too_many) {
+    (exceeds(stashes).value_or(false) ? too_many : fits) = stashes;
+    if (too_many > all) {
+      stashes = std::min(fits + step, all);
+    } else if (fits == 0) {
+      stashes = std::max<std::int64_t>(too_many - step, 1);
+    } else {
+      stashes = fits + (too_many - fits) / 2;
+    }
+    step *= 2;
   }
-  for (std::int64_t fewer = 1; fewer <= most_fewer && most > fewer; ++fewer) {
-    try {
-      best.offer(make(stash_limit(problem, most - fewer)));
-    } catch (const UsageError&) {  // too few for this schedule
-      return;
-    }
+  // Where there is room for more than keeps all devices busy, far fewer may take less time.
+  for (std::int64_t half = all / 2; half > devices; half /= 2) {
+    if (half < fits && offered.count(half) == 0) exceeds(half);
+  }
+  for (std::int64_t fewer = 1; fewer <= most_fewer && fits > fewer; ++fewer) {
+    if (offered.count(fits - fewer) > 0) continue;
+    if (!exceeds(fits - fewer)) return;
   }
 }
 
@@ -177,6 +203,7 @@ void offer_equal_stashes(const Problem& problem,
 void offer_by_memory(const Problem& problem, bool split,
                      const std::function<Program(const StashLimit&)>& make, BestFitting& best) {
   MemoryLimits limits(problem, split);
+  const std::int64_t likely = limits.stashes();
   std::optional<UsageError> lacking;
   bool fitted = false;
   try {
@@ -196,7 +223,7 @@ void offer_by_memory(const Problem& problem, bool split,
   } catch (const UsageError& error) {
     lacking = error;
   }
-  offer_equal_stashes(problem, make, best);
+  offer_equal_stashes(problem, likely, make, best);
   if (!best.program() && lacking) throw UsageError(*lacking);
 }
 
