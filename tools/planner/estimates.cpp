@@ -15,8 +15,6 @@ namespace {
 
 // Beyond what is likely to fit: how many times as long what does not is taken to be.
 constexpr double too_large_factor = 100;
-/// The same of schedules that take long to make.
-constexpr double takes_long = 1.05;
 
 // Groups of interleaved 1F1B below the number of devices leave gaps in which no whole B fits: for
 // each micro-batch and chunk behind the first, the time of a third of both. Of 6 simulated cases
@@ -222,12 +220,21 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
     const double hidden = degrees_.zero == Zero::weights ? forward / chunks : 0;
     if (degrees_.zero != Zero::none) step += std::max(0.0, behind - hidden);
   }
-  if (habit.search) step *= takes_long;
-  const double need = uneven * (totals_.state * habit.copies + held * memory.stash) / devices +
-                      memory.rebuilt + totals_.workspace;
+  const double fixed =
+      uneven * totals_.state * habit.copies / devices + memory.rebuilt + totals_.workspace;
+  const double stash = uneven * memory.stash / devices;
+  const double need = fixed + held * stash;
   if (!limit_) return {step, need};
   const auto most = static_cast<double>(limit_->count);
-  if (allowed == "memory") return {step, std::max(need, most)};
+  if (allowed == "memory") {
+    // With room for few micro-batches the next one waits until a stash of the first stage has been
+    // to the last stage and back, and its W is done; folded in a V, stashes are kept half as long.
+    const double room = std::floor((most - fixed) / std::max(1.0, stash));
+    if (room < 1) return {step * too_large_factor, std::max(need, most)};
+    const double folded = chunks > 1 ? 0.5 : 1;
+    const double way = folded * devices * (forward + backward / 2) + backward / 2;
+    return {step * std::max(1.0, way / (room * (forward + backward))), std::max(need, most)};
+  }
   const double share = need / std::max(1.0, most);
   return {share > 1 ? step * share * too_large_factor : step, need};
 }

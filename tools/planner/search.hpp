@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/planner/corrections.hpp"
 #include "tools/planner/evaluator.hpp"
 #include "tools/planner/front.hpp"
 #include "tools/planner/grounds.hpp"
@@ -57,6 +58,7 @@ class Search {
   struct FamilySet {
     std::vector<Family> families;
     std::vector<int> stages;        // by family; 0: it cuts by itself
+    std::vector<int> like;          // by family: the first that recomputes and offloads the same
     std::vector<std::string> cuts;  // to try first
     std::int64_t refused = 0;       // cannot be placed
     std::int64_t all_cuts = 0;      // of all families, as far as they are counted
@@ -97,6 +99,7 @@ class Search {
   struct Estimated {
     Estimates::Estimate estimate;
     int family = 0;
+    double later = 0;  // its step, longer where it searches its order: by that they are looked at
   };
   bool is_tried(const Shape& shape, const Family& family) const;
   std::vector<Estimated> by_estimate(int shape, const Grounds::Found& found) const;
@@ -121,15 +124,15 @@ class Search {
     std::vector<std::optional<Time>> steps;  // by candidate; empty: no verdict now
   };
   Judged judge(const std::vector<Candidate>& candidates, Refined refined = Refined::yes);
-  /// How far simulated steps of a family that searches its order were above their estimates.
-  struct Above {
-    int known = 0;     // shapes
-    double least = 0;  // of step / estimate
-  };
   bool searches(const Node& node) const;
   /// Whether others of this family are to be judged first; `taken` of each are in this batch.
-  bool awaits(const Node& node, std::map<std::pair<int, int>, int>& taken) const;
-  std::pair<int, int> kind_of(const Node& node) const;
+  bool awaits(const Node& node, std::map<Corrections::Kind, int>& taken) const;
+  Corrections::Kind kind_of(const Node& node) const;
+  Corrections::Ground ground_of(const Node& node) const;
+  /// Takes families of fixed order of the node's ground from those not looked at yet, the best
+  /// estimated first, as many as are missing to correct its estimate.
+  std::vector<Node> take_probes(const Node& node);
+  /// Whether other estimates are corrected by it.
   bool learn(const Node& node, Time step);
   /// Judges each candidate, in several threads; empty where the search ended before or while it was
   /// simulated, which makes the answer partial.
@@ -151,11 +154,11 @@ class Search {
   Clock::time_point began_;
   Clock::time_point reported_;
   std::vector<Shape> shapes_;
-  std::vector<std::optional<Bytes>> limit_;     // by shape: the most that a device may hold
-  std::map<int, FamilySet> sets_;               // by pipeline degree
-  std::vector<Node> nodes_;                     // not looked at yet; a heap, the least share first
-  std::vector<Node> too_large_;                 // that cannot fit
-  std::map<std::pair<int, int>, Above> above_;  // by pipeline degree and family
+  std::vector<std::optional<Bytes>> limit_;  // by shape: the most that a device may hold
+  std::map<int, FamilySet> sets_;            // by pipeline degree
+  std::vector<Node> nodes_;                  // not looked at yet; a heap, the least share first
+  std::vector<Node> too_large_;              // that cannot fit
+  Corrections corrections_;
   Front front_;
   std::map<std::pair<Time, std::string>, FrontPoint> nearly_;  // do not fit, the fastest
   std::unordered_set<std::string> seen_;                       // flags of those judged
