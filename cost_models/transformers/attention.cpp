@@ -170,7 +170,7 @@ void add_grouped_products(LayerKernels& passes, const TransformerConfig& config,
 // The rotary part of the keys is one for all heads, and each head's keys are put together of both
 // parts: read once, written once, and back.
 void add_latent_products(LayerKernels& passes, const LatentAttention& latent,
-                         const RankSizes& sizes, const BlockTraffic& traffic) {
+                         const RankSizes& sizes, const BlockTraffic& traffic, bool turned) {
   const double own = latent_tokens(sizes);
   const double key_value_rank = real(latent.key_value_rank);
   const double rotary = real(latent.rotary_width);
@@ -186,8 +186,10 @@ void add_latent_products(LayerKernels& passes, const LatentAttention& latent,
   add_elementwise(passes, "key_value_norm", sizes.bytes(own * key_value_rank), traffic.norm);
   add_linear(passes, "key_value_up", sizes.tokens,
              sizes.heads * (real(latent.plain_width) + sizes.value_width), key_value_rank);
-  add_elementwise(passes, "rotary", sizes.bytes(sizes.tokens * (sizes.heads + 1) * rotary),
-                  traffic.rotary);
+  if (turned) {
+    add_elementwise(passes, "rotary", sizes.bytes(sizes.tokens * (sizes.heads + 1) * rotary),
+                    traffic.rotary);
+  }
   add_elementwise(passes, "keys", sizes.bytes(sizes.tokens * sizes.keys()), {2, 2});
 }
 
@@ -248,7 +250,8 @@ void add_attention(LayerKernels& passes, const TransformerConfig& config, const 
   const RankSizes sizes = rank_sizes(config, form, block);
   const BlockTraffic traffic = block_traffic(form);
   if (config.latent) {
-    add_latent_products(passes, *config.latent, sizes, traffic);
+    add_latent_products(passes, *config.latent, sizes, traffic,
+                        config.positions == Positions::rotary);
     if (config.kind(block).indexer) add_indexer(passes, *config.latent, sizes, form);
   } else {
     add_grouped_products(passes, config, sizes, traffic, config.kind(block));

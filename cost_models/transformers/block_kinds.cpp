@@ -27,11 +27,14 @@ std::int64_t LinearMixer::columns() const {
       return 2 * values();
     case LinearKind::convolution:
       return 3 * values();
+    case LinearKind::kimi_delta:
+      return 2 * keys() + values() + heads + 2 * gate_rank;  // a rate of writing, two low ranks
   }
   return gated;  // unreachable; g++ wants it
 }
 
 BlockKind TransformerConfig::kind(std::int64_t block) const {
+  if (block >= layers && prediction_kind) return *prediction_kind;
   if (!pattern.empty()) {
     BlockKind kind = pattern[as_size(std::min(block, layers - 1)) % pattern.size()];
     if (kind.feed == Feed::experts && !experts) kind.feed = Feed::dense;
@@ -52,7 +55,9 @@ bool TransformerConfig::has_experts(std::int64_t block) const {
 }
 
 WideHeads TransformerConfig::heads_of(const BlockKind& kind) const {
-  return kind.wide && wide ? *wide : WideHeads{kv_heads, head_width, false};
+  WideHeads its = kind.wide && wide ? *wide : WideHeads{kv_heads, head_width, false, value_width};
+  if (its.value_width == 0) its.value_width = its.width;
+  return its;
 }
 
 std::int64_t TransformerConfig::least_kv_heads() const {

@@ -23,9 +23,11 @@ std::int64_t attention_weights(const TransformerConfig& config, const BlockKind&
   if (!config.latent) {
     const WideHeads its = config.heads_of(kind);
     const std::int64_t queries = config.heads * its.width;
-    const std::int64_t keys_and_values = (its.values_are_keys ? 1 : 2) * its.kv_heads * its.width;
-    const std::int64_t gate = config.attention_gate ? queries : 0;
-    return h * (queries + gate + keys_and_values) + queries * h;
+    const std::int64_t keys_and_values =
+        its.kv_heads * (its.width + (its.values_are_keys ? 0 : its.value_width));
+    const std::int64_t attended = config.heads * its.value_width;
+    const std::int64_t gate = config.attention_gate ? attended : 0;
+    return h * (queries + gate + keys_and_values) + attended * h;
   }
   const LatentAttention& latent = *config.latent;
   const std::int64_t queries = config.heads * (latent.plain_width + latent.rotary_width);
@@ -52,6 +54,9 @@ std::int64_t linear_weights(const TransformerConfig& config, const LinearMixer& 
   if (linear.kind == LinearKind::selective) {
     sum += linear.values() * (2 * linear.step_rank + 2 * linear.key_width);
   }
+  if (linear.kind == LinearKind::kimi_delta) {  // decays, and the output's gate
+    sum += linear.gate_rank * (linear.keys() + linear.values());
+  }
   return sum;
 }
 
@@ -72,6 +77,8 @@ std::int64_t linear_extras(const TransformerConfig& config, const LinearMixer& l
       return sum + linear.values() * (2 + linear.key_width);
     case LinearKind::convolution:
       return sum;
+    case LinearKind::kimi_delta:  // a bias of each decay, a scale a head, the output's norm
+      return sum + linear.keys() + linear.heads + linear.value_width;
   }
   return sum;  // unreachable; g++ wants it
 }
@@ -107,14 +114,15 @@ std::int64_t attention_extras(const TransformerConfig& config, const BlockKind& 
   }
   const WideHeads its = config.heads_of(kind);
   if (config.query_key_value_bias) {
-    sum += (config.heads + (its.values_are_keys ? 1 : 2) * its.kv_heads) * its.width;
+    sum += (config.heads + its.kv_heads) * its.width;
+    if (!its.values_are_keys) sum += its.kv_heads * its.value_width;
   }
   if (config.query_key_value_bias && config.attention_gate) {
-    sum += config.heads * its.width;
+    sum += config.heads * its.value_width;
   }
   sum += query_key_norm_parameters(config, its);
-  if (config.sinks) sum += config.heads;
-  if (config.inner_norms) sum += norm_parameters(config, config.heads * its.width);
+  if (config.sinks || (config.window_sinks && kind.window)) sum += config.heads;
+  if (config.inner_norms) sum += norm_parameters(config, config.heads * its.value_width);
   return sum;
 }
 
@@ -148,8 +156,8 @@ std::int64_t mlp_parameters(const TransformerConfig& config, std::int64_t ffn) {
 // Parameters of a block's router, shared experts and the like, where it has experts.
 std::int64_t routing_parameters(const TransformerConfig& config, const Experts& experts,
                                 std::int64_t block) {
-  std::int64_t sum = config.hidden * experts.count;
-  if (has_correction(experts, block)) sum += experts.count;
+  std::int64_t sum = config.hidden * experts.known();
+  if (has_correction(experts, block)) sum += experts.known();
   if (experts.shared_ffn > 0) sum += mlp_parameters(config, experts.shared_ffn);
   if (experts.shared_gate) sum += config.hidden;
   return sum;
@@ -181,8 +189,9 @@ void check_limit(const TransformerConfig& config, const Limit& limit) {
 }
 
 void check_experts(const TransformerConfig& config, const Experts& experts) {
-  const std::array<Limit, 8> limits = {{
+  const std::array<Limit, 9> limits = {{
       {"experts", experts.count, 1, most_experts},
+      {"experts that do nothing", experts.zero, 0, most_experts},
       {"expert_groups", experts.groups, 1, most_experts},
       {"topk_groups", experts.chosen_groups, 1, experts.groups},
       {"topk", experts.chosen, 1, most_experts},
@@ -232,7 +241,7 @@ void check_latent(const TransformerConfig& config, const LatentAttention& latent
 }
 
 void check_linear(const TransformerConfig& config, const LinearMixer& linear) {
-  const std::array<Limit, 6> limits = {{
+  const std::array<Limit, 7> limits = {{
       {"the heads of linear layers", linear.heads, 1,
        linear.value_width > 1 ? most_heads : most_ffn},
       {"the key heads of linear layers", linear.key_heads, 1, most_heads},
@@ -240,6 +249,7 @@ void check_linear(const TransformerConfig& config, const LinearMixer& linear) {
       {"the width of a linear layer's value", linear.value_width, 1, most_head_width},
       {"the taps of a convolution", linear.taps, 0, most_taps},
       {"the rank of time steps", linear.step_rank, 0, most_hidden},
+      {"the rank of decays", linear.gate_rank, 0, most_hidden},
   }};
   for (const Limit& limit : limits) check_limit(config, limit);
 }
@@ -247,6 +257,7 @@ void check_linear(const TransformerConfig& config, const LinearMixer& linear) {
 void check_wide(const TransformerConfig& config, const WideHeads& wide) {
   check_limit(config, {"kv_heads of wide heads", wide.kv_heads, 1, most_heads});
   check_limit(config, {"the width of wide heads", wide.width, 1, most_head_width});
+  check_limit(config, {"the width of wide heads' values", wide.value_width, 0, most_head_width});
   if (config.heads % wide.kv_heads == 0) return;
   throw UsageError(fmt::format(
       "{}: heads must be a multiple of the wide heads for keys and values, and {} is not "
@@ -337,12 +348,13 @@ std::int64_t prediction_parameters(const TransformerConfig& config) {
 }
 
 void check(const TransformerConfig& config) {
-  const std::array<Limit, 10> limits = {{
+  const std::array<Limit, 11> limits = {{
       {"layers", config.layers, 1, most_layers},
       {"hidden", config.hidden, 1, most_hidden},
       {"heads", config.heads, 1, most_heads},
       {"kv_heads", config.kv_heads, 1, most_heads},
       {"head_width", config.head_width, 1, most_head_width},
+      {"the width of a head's value", config.value_width, 0, most_head_width},
       {"ffn", config.ffn, 1, most_ffn},
       {"vocab", config.vocab, 1, most_vocab},
       {"window", config.window, 0, most_tokens},
@@ -373,15 +385,15 @@ double attention_products(const TransformerConfig& config, std::int64_t block, s
   const BlockKind kind = config.kind(block);
   double products = 0;
   if (kind.scans() && config.linear->kind != LinearKind::convolution) {
-    const int passes = config.linear->kind == LinearKind::delta_net ? 3 : 2;
+    const int passes = config.linear->is_delta() ? 3 : 2;
     products += passes * in_double(config.linear->values()) * in_double(config.linear->key_width);
   }
   if (!kind.attends()) return products;
   if (config.compressed) return products + compressed_attention_products(config, kind, seq);
-  const std::int64_t own_width = config.heads_of(kind).width;
+  const WideHeads its = config.heads_of(kind);
   const std::int64_t query_width =
-      config.latent ? config.latent->plain_width + config.latent->rotary_width : own_width;
-  const std::int64_t value_width = config.latent ? config.latent->value_width : own_width;
+      config.latent ? config.latent->plain_width + config.latent->rotary_width : its.width;
+  const std::int64_t value_width = config.latent ? config.latent->value_width : its.value_width;
   std::int64_t keys = config.has_window(block) ? std::min(config.window, seq) : seq;
   if (config.latent && config.latent->index_heads > 0) {
     if (kind.indexer) {
@@ -408,7 +420,7 @@ double model_flops(const TransformerConfig& config, std::int64_t blocks, std::in
     const Feed feed = config.kind(i).feed;
     if (feed == Feed::experts) {
       const Experts& experts = *config.experts;
-      weights += config.hidden * experts.count;  // the router
+      weights += config.hidden * experts.known();  // the router
       weights += experts.chosen * mlp_weights(config, experts.ffn);
       weights += mlp_weights(config, experts.shared_ffn);
       if (experts.shared_gate) weights += config.hidden;

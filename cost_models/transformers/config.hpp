@@ -58,8 +58,9 @@ struct CompressedAttention {
 /// The MLP of a block as routed experts, each as the MLP is (gated or not).
 struct Experts {
   std::int64_t count = 0;
-  std::int64_t chosen = 1;        // by each token
-  std::int64_t ffn = 0;           // width of one
+  std::int64_t chosen = 1;  // by each token; with some that do nothing, of the others in the mean
+  std::int64_t zero = 0;    // that the router knows beside `count` and that do nothing (LongCat)
+  std::int64_t ffn = 0;     // width of one
   std::int64_t shared_ffn = 0;    // width of the experts that all tokens pass, together; 0: none
   std::int64_t dense_blocks = 0;  // first blocks with a dense MLP instead
   std::int64_t every = 1;         // of the blocks behind those, every so manyth has experts
@@ -69,26 +70,29 @@ struct Experts {
   std::int64_t norms = 0;          // of the hidden state, beside those of a block without experts
   std::int64_t groups = 1;         // equal ones, of which a token's experts are in
   std::int64_t chosen_groups = 1;  // so many (DeepSeek's node-limited routing)
+  std::int64_t known() const { return count + zero; }  // to the router
   friend bool operator==(const Experts&, const Experts&) = default;
 };
 
-/// Heads for queries, keys and values of blocks that have others than the rest (Gemma 4: those
-/// without a window).
+/// Heads for queries, keys and values of blocks that have others than the rest (Gemma 4, MiMo-V2:
+/// those without a window).
 struct WideHeads {
   std::int64_t kv_heads = 0;
-  std::int64_t width = 0;
+  std::int64_t width = 0;        // of a query and a key
   bool values_are_keys = false;  // one product makes both, before either is normed
+  std::int64_t value_width = 0;  // 0: `width`; heads_of() fills it in
   friend bool operator==(const WideHeads&, const WideHeads&) = default;
 };
 
 /// A layer in place of attention whose state has a constant size: a matrix of key_width by
 /// value_width for each of its heads.
 enum class LinearKind : std::uint8_t {
-  delta_net,   // gated delta rule, with a convolution and a gate (Qwen3-Next, arXiv 2412.06464)
-  mamba,       // Mamba 2 (arXiv 2405.21060)
-  lightning,   // with an output gate (MiniMax-01, arXiv 2501.08313)
-  selective,   // Mamba 1 (arXiv 2312.00752): each channel is a head, whose step follows from it
-  convolution  // a short convolution between two gates, and no state (LFM2)
+  delta_net,    // gated delta rule, with a convolution and a gate (Qwen3-Next, arXiv 2412.06464)
+  mamba,        // Mamba 2 (arXiv 2405.21060)
+  lightning,    // with an output gate (MiniMax-01, arXiv 2501.08313)
+  selective,    // Mamba 1 (arXiv 2312.00752): each channel is a head, whose step follows from it
+  convolution,  // a short convolution between two gates, and no state (LFM2)
+  kimi_delta    // delta rule with a decay a channel (Kimi Linear, arXiv 2510.26692)
 };
 struct LinearMixer {
   LinearKind kind = LinearKind::delta_net;
@@ -102,9 +106,11 @@ struct LinearMixer {
   bool norm = true;            // of the output (Falcon-H1: none)
   std::int64_t step_rank = 0;  // of the product that makes the time steps (Mamba 1)
   bool inner_norms = false;    // of steps, B and C (Jamba)
+  std::int64_t gate_rank = 0;  // of what makes the decays and the output's gate (Kimi Linear)
 
   std::int64_t keys() const { return key_heads * key_width; }
   std::int64_t values() const { return heads * value_width; }
+  bool is_delta() const { return kind == LinearKind::delta_net || kind == LinearKind::kimi_delta; }
   std::int64_t convolved() const;  // channels of the convolution
   std::int64_t columns() const;    // of the first product: all that follows from the hidden state
   friend bool operator==(const LinearMixer&, const LinearMixer&) = default;
@@ -124,6 +130,7 @@ struct BlockKind {
   bool indexer = true;  // false: it attends to the keys that the block before took (GLM-5)
   bool wide = false;    // its heads are TransformerConfig::wide
   Compression compression = Compression::none;
+  bool shortcut = false;  // its experts' output is added behind the next block (LongCat-Flash)
 
   bool attends() const { return mixer == Mixer::attention || mixer == Mixer::both; }
   bool scans() const { return mixer == Mixer::linear || mixer == Mixer::both; }
@@ -137,13 +144,14 @@ struct TransformerConfig {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;    // of grouped-query attention; `heads`: as many
-  std::int64_t head_width = 0;  // usually hidden / heads
-  std::int64_t ffn = 0;         // width of a dense MLP
-  bool gated = false;           // three matrices (SwiGLU, GeGLU) instead of two
-  bool clamped = false;         // both halves of the gated activation are clamped (GPT-OSS)
-  std::int64_t vocab = 0;       // as published, not padded
-  bool tied = false;            // the head's weights are the embedding's
+  std::int64_t kv_heads = 0;     // of grouped-query attention; `heads`: as many
+  std::int64_t head_width = 0;   // usually hidden / heads
+  std::int64_t value_width = 0;  // of a head's value; 0: `head_width` (MiMo-V2: less)
+  std::int64_t ffn = 0;          // width of a dense MLP
+  bool gated = false;            // three matrices (SwiGLU, GeGLU) instead of two
+  bool clamped = false;          // both halves of the gated activation are clamped (GPT-OSS)
+  std::int64_t vocab = 0;        // as published, not padded
+  bool tied = false;             // the head's weights are the embedding's
   NormKind norm = NormKind::rms;
   bool norms_before = true;     // a norm before attention and MLP
   bool norms_behind = false;    // one (more) behind attention and MLP (Gemma 2; OLMo 2: alone)
@@ -157,6 +165,7 @@ struct TransformerConfig {
   bool value_norm = false;         // values are normed, too, without weights (Gemma 4)
   bool attention_gate = false;     // attention's output is weighed by a product (Qwen3-Next)
   bool sinks = false;              // a learned number a head in the softmax's sum (GPT-OSS)
+  bool window_sinks = false;       // of blocks with a window alone (MiMo-V2)
   bool parallel_residual = false;  // x + attention(norm(x)) + MLP(norm'(x)) (GPT-NeoX)
   bool one_norm = false;           // of which both read the same (GPT-J)
   bool query_key_value_bias = false;
@@ -181,7 +190,8 @@ struct TransformerConfig {
   /// as the last. Empty: attention in all, windows and experts as stated above.
   std::vector<BlockKind> pattern{};
   std::int64_t prediction_modules = 0;  // each predicts one more token (DeepSeek-V3); not priced
-  std::int64_t seq = 2048;              // usual length of a sequence in pretraining
+  std::optional<BlockKind> prediction_kind{};  // of their blocks; as the last one's where not said
+  std::int64_t seq = 2048;                     // usual length of a sequence in pretraining
   std::string headless;  // class that the config.json is of, without the head that is priced; or ""
   std::string source;
   std::vector<std::string> notes{};  // what the file has that is left out
@@ -189,7 +199,7 @@ struct TransformerConfig {
   BlockKind kind(std::int64_t block) const;
   bool has_experts(std::int64_t block) const;
   bool has_window(std::int64_t block) const;
-  /// Those of a block of that kind, of attention that is not latent.
+  /// Those of a block of that kind, of attention that is not latent, with the width of values.
   WideHeads heads_of(const BlockKind& kind) const;
   std::int64_t least_kv_heads() const;  // of any block
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;

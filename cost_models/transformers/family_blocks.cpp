@@ -120,6 +120,7 @@ bool read_other_list(const Keys& keys, const FamilyRow& row, std::vector<BlockKi
       read_attention_period(keys, kinds);
       return true;
     case LinearKind::delta_net:
+    case LinearKind::kimi_delta:
       return false;
   }
   return false;  // unreachable; g++ wants it
@@ -250,7 +251,8 @@ void read_mixers(const Keys& keys, const FamilyRow& row, TransformerConfig& conf
   std::vector<BlockKind> others = kinds;
   const bool listed = read_other_list(keys, row, typed ? others : kinds) || typed;
   if (!listed && row.type == "lfm2") return;  // all blocks have attention
-  if (!listed && row.filling == Filling::linear && row.linear != LinearKind::delta_net) {
+  const bool delta = row.linear == LinearKind::delta_net || row.linear == LinearKind::kimi_delta;
+  if (!listed && row.filling == Filling::linear && !delta) {
     keys.refuse("", "the key \"layer_types\" is missing, which says what each block is");
   }
   if (!listed) fill_blocks(row, every, kinds);

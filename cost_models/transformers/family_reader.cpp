@@ -12,6 +12,9 @@
 
 #include "cost_models/transformers/deepseek_v4.hpp"
 #include "cost_models/transformers/family_blocks.hpp"
+#include "cost_models/transformers/kimi_linear.hpp"
+#include "cost_models/transformers/longcat_flash.hpp"
+#include "cost_models/transformers/mimo_v2.hpp"
 #include "cost_models/transformers/usual_sequence.hpp"
 #include "cost_models/transformers/wide_heads.hpp"
 #include "sim/base/index.hpp"
@@ -183,6 +186,9 @@ void read_linear(const Keys& keys, const FamilyRow& row, TransformerConfig& conf
       return;
     case LinearKind::convolution:
       config.linear = read_convolution(keys, config);
+      return;
+    case LinearKind::kimi_delta:
+      config.linear = read_kimi_delta(keys);
       return;
     case LinearKind::lightning: {
       const std::int64_t width =
@@ -373,6 +379,9 @@ TransformerConfig read_family(const Keys& keys, const FamilyRow& row) {
   }
   if (row.compressed) read_deepseek_v4(keys, config, kinds);
   if (row.type.starts_with("gemma4")) read_gemma4(keys, config, kinds);
+  if (row.type == "mimo_v2_flash") read_mimo_v2(keys, config, kinds);
+  if (row.type == "kimi_linear") read_kimi_linear(keys, config, kinds);
+  if (row.type == "longcat_flash") read_longcat_flash(keys, config, kinds);
   set_blocks(config, kinds);
   if (std::none_of(kinds.begin(), kinds.end(),
                    [](const BlockKind& kind) { return kind.scans(); })) {

@@ -545,6 +545,7 @@ std::span<const FamilyRow> family_rows() {
     const std::span<const FamilyRow> first = state_and_encoder_rows();
     std::vector<FamilyRow> all(first.begin(), first.end());
     all.insert(all.end(), known_rows.begin(), known_rows.end());
+    all.insert(all.end(), own_form_rows().begin(), own_form_rows().end());
     all.insert(all.end(), variant_rows().begin(), variant_rows().end());
     return all;
   }();

@@ -106,6 +106,8 @@ std::span<const FamilyRow> family_rows();
 std::span<const FamilyRow> state_and_encoder_rows();
 /// And those that vary a better known type (family_variants.cpp).
 std::span<const FamilyRow> variant_rows();
+/// And those with a form of their own (own_forms.cpp).
+std::span<const FamilyRow> own_form_rows();
 
 /// A type that is refused, since its form is known and has parts that are not modelled.
 struct RefusedType {

@@ -124,7 +124,8 @@ TransformerConfig read_keys(Keys& keys, bool inside) {
   if (!inside) config.headless = class_without_head(keys);
   keys.refuse_rest(config.query_key_norm != QueryKeyNorm::none);
   config.family = type;
-  config.notes = keys.notes();
+  const std::vector<std::string> notes = keys.notes();
+  config.notes.insert(config.notes.end(), notes.begin(), notes.end());
   return config;
 }
 

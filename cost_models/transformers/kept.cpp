@@ -29,6 +29,7 @@
 #include <cmath>
 
 #include "cost_models/transformers/compressed_attention.hpp"
+#include "cost_models/transformers/kimi_delta.hpp"
 #include "cost_models/transformers/residual_streams.hpp"
 
 namespace stageline {
@@ -117,6 +118,13 @@ void hold_start(HeldTensors& held, const TransformerConfig& config, const RankSi
 void hold_linear(HeldTensors& held, const TransformerConfig& config, const RankSizes& sizes) {
   const RankLinear rank = rank_linear(*config.linear, sizes);
   held.product_writes(sizes.tokens * rank.columns);
+  if (config.linear->kind == LinearKind::kimi_delta) {
+    const KimiDeltaKept its = kept_by_kimi_delta(*config.linear, sizes);
+    held.keep(its.kept);
+    held.keep_for_product(its.for_products);
+    held.product_writes(its.output_gradients + sizes.whole_elements());
+    return;
+  }
   held.keep(sizes.tokens * (rank.columns + rank.convolved + rank.values));
   held.kept += single_bytes * sizes.tokens * rank.states;
   if (config.linear->kind == LinearKind::selective) {

@@ -42,6 +42,12 @@ void check_linear_form(const TransformerConfig& config, const LanguageForm& form
   if (!has_linear_blocks(config)) return;
   check_multiple(config, "heads of linear layers", config.linear->heads, "tp",
                  form.sharding.tensor);
+  if (config.linear->kind == LinearKind::kimi_delta && form.slice.count > 1) {
+    throw UsageError(fmt::format(
+        "{}: the states of Kimi Delta Attention, and their gradients, pass between {} slices of a "
+        "sequence, which is not priced; take a schedule without slices",
+        config.name, form.slice.count));
+  }
   if (form.sharding.context > 1) {
     throw UsageError(fmt::format(
         "{}: among cp {} ranks the states of its linear layers pass from rank to rank, which is "

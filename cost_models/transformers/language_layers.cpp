@@ -408,7 +408,8 @@ Layer block_layer(const LanguagePricing& given, std::int64_t block) {
   const auto bytes = [&](double count) {
     return fitting_bytes(layer.name, "its activations", count);
   };
-  layer.output = bytes(pricing.bytes(sizes.residual_elements()));
+  const double sent = pricing.config.kind(block).shortcut ? 2 : 1;  // and the experts' output
+  layer.output = bytes(pricing.bytes(sent * sizes.residual_elements()));
   // Attention's or the MLP's output before it is added, or what attention reads.
   const bool attends = config.kind(block).attends();
   layer.forward_workspace = bytes(std::max(rows, attends ? context_buffers(pricing, sizes) : 0.0));

@@ -254,7 +254,7 @@ void add_kind_notes(std::vector<std::string>& notes, const TransformerConfig& co
                     active == all ? "" : fmt::format(", {} active on a token", active)));
   }
   notes.insert(notes.end(), config.notes.begin(), config.notes.end());
-  if (has_linear_blocks(config)) {
+  if (has_linear_blocks(config) && config.linear->kind != LinearKind::kimi_delta) {
     notes.emplace_back(
         "the scan of linear layers is assumed to be bound by memory: it reads queries, keys and "
         "values and writes its output once, and a state in fp32 a chunk of tokens; their products "

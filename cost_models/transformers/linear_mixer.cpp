@@ -3,17 +3,22 @@
 //   linear_in ─► [ convolution ] ─► scan ─► linear_norm (gated) ─► linear_out
 //   Mamba 1: between convolution and scan ─► linear_select ─► linear_step, which make B, C and
 //   steps short convolution: no scan; a gate before and one behind it
+//   Kimi Linear: kimi_delta.hpp
 //
 // Products are exact. The scan is assumed to be bound by memory: it reads queries, keys and values,
 // writes its output, and between chunks of tokens writes and reads a state in fp32; backward reads
 // them again with the gradient, makes the states again, and writes the gradients. Nobody measured
 // it here.
-#include "cost_models/transformers/passes.hpp"
+#include "cost_models/transformers/kimi_delta.hpp"
 
 namespace stageline {
 
 void add_linear_mixer(LayerKernels& passes, const LinearMixer& linear, const RankSizes& sizes,
                       const BlockTraffic& traffic) {
+  if (linear.kind == LinearKind::kimi_delta) {
+    add_kimi_delta(passes, linear, sizes, traffic);
+    return;
+  }
   const RankLinear rank = rank_linear(linear, sizes);
   add_linear(passes, "linear_in", sizes.tokens, rank.columns, sizes.hidden);
   if (linear.taps > 0) {

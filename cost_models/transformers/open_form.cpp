@@ -166,7 +166,7 @@ bool set_option(TransformerConfig& config, const std::string& key, const std::st
   }
   if (config.wide && (key == "kv_heads" || key == "head_width")) {
     throw UsageError(fmt::format(
-        "{} has blocks with heads of two widths, and {} does not say of which; change its file",
+        "{} has blocks with two kinds of heads, and {} does not say of which; change its file",
         config.name, key));
   }
   refuse_listed(config, key);

@@ -30,7 +30,8 @@ std::int64_t replicated_attention(const TransformerConfig& config, const BlockKi
 }
 
 std::int64_t replicated_linear(const TransformerConfig& config, const LinearMixer& linear) {
-  std::int64_t norm = linear.kind == LinearKind::delta_net ? linear.value_width : 0;
+  std::int64_t norm = linear.is_delta() ? linear.value_width : 0;
+  norm += 2 * config.hidden * linear.gate_rank;
   if (linear.inner_norms) norm += linear.step_rank + 2 * linear.key_width;
   return norm + (linear.bias ? config.hidden : 0);
 }
@@ -48,7 +49,7 @@ std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
     return sum + (config.mlp_bias ? h : 0) + config.activation_parameters;
   }
   const Experts& experts = *config.experts;
-  sum += h * experts.count + (has_correction(experts, block) ? experts.count : 0);
+  sum += h * experts.known() + (has_correction(experts, block) ? experts.known() : 0);
   if (experts.shared_ffn > 0 && config.mlp_bias) sum += h;
   return sum + (experts.shared_gate ? h : 0);
 }
@@ -58,7 +59,7 @@ std::int64_t repeated(const TransformerConfig& config, std::int64_t block, std::
   const BlockKind kind = config.kind(block);
   const WideHeads its = config.heads_of(kind);
   if (config.latent || config.compressed || tensor <= its.kv_heads || !kind.attends()) return 0;
-  const std::int64_t of_a_head = (its.values_are_keys ? 1 : 2) * its.width *
+  const std::int64_t of_a_head = (its.width + (its.values_are_keys ? 0 : its.value_width)) *
                                  (config.hidden + (config.query_key_value_bias ? 1 : 0));
   return of_a_head - part(of_a_head * its.kv_heads, tensor);
 }

@@ -9,9 +9,8 @@
 namespace stageline {
 namespace {
 
-// Tokens of a chunk, between which a scan passes on its state: of flash-linear-attention's gated
-// delta rule, and of Mamba 2 (chunk_size of its published configurations).
-constexpr double delta_chunk = 64;
+// Tokens of a chunk, between which a scan passes on its state: of Mamba 2 (chunk_size of its
+// published configurations).
 constexpr double scan_chunk = 256;
 
 constexpr std::int64_t vocab_step = 128;  // Megatron-LM's --make-vocab-size-divisible-by
@@ -55,7 +54,7 @@ RankSizes sizes_with(const TransformerConfig& config, const LanguageForm& form,
   } else {
     sizes.key_heads = std::max(real(heads.kv_heads) / sizes.tensor, 1.0);
     sizes.key_width = real(heads.width);
-    sizes.value_width = sizes.key_width;
+    sizes.value_width = real(heads.value_width);
   }
   sizes.ffn = real(config.ffn) / sizes.tensor;
   const std::int64_t step = vocab_step * form.sharding.tensor;
@@ -98,8 +97,8 @@ TokenRouting routing_of(const TransformerConfig& config, const LanguageForm& for
 RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& form,
                          const RankSizes& sizes) {
   RankExperts experts;
-  experts.count = real(config.experts->count);
-  experts.local = experts.count / sizes.expert;
+  experts.count = real(config.experts->known());
+  experts.local = real(config.experts->count) / sizes.expert;
   experts.chosen = real(config.experts->chosen);
   experts.ffn = real(config.experts->ffn) / sizes.expert_tensor;
   experts.shared_ffn = real(config.experts->shared_ffn) / sizes.tensor;
@@ -118,12 +117,13 @@ RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& fo
 
 RankLinear rank_linear(const LinearMixer& linear, const RankSizes& sizes) {
   RankLinear rank;
-  rank.columns = real(linear.columns()) / sizes.tensor;
+  const double low_ranks = 2 * real(linear.gate_rank);  // which all ranks have
+  rank.columns = (real(linear.columns()) - low_ranks) / sizes.tensor + low_ranks;
   rank.convolved = real(linear.convolved()) / sizes.tensor;
   rank.values = real(linear.values()) / sizes.tensor;
   const double a_head = real(linear.heads) / sizes.tensor;
   rank.read = (2 * real(linear.keys()) + real(linear.values())) / sizes.tensor + 2 * a_head;
-  const double chunk = linear.kind == LinearKind::delta_net ? delta_chunk : scan_chunk;
+  const double chunk = linear.is_delta() ? delta_chunk : scan_chunk;
   if (linear.kind == LinearKind::selective) {  // steps, values, and B and C, which all ranks have
     rank.read = 2 * rank.values + 2 * real(linear.key_width);
   }

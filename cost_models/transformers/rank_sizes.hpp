@@ -24,6 +24,8 @@ inline double real(std::int64_t number) { return static_cast<double>(number); }
 
 inline constexpr double log_sum_exp_bytes = 4;  // of fused attention, a token and head
 inline constexpr double single_bytes = 4;       // an element of fp32, whatever the number format
+inline constexpr double delta_chunk =
+    64;  // tokens of a chunk of flash-linear-attention's delta rule
 
 /// In tokens, and elements of a token.
 struct RankSizes {

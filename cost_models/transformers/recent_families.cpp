@@ -5,6 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/transformers/kimi_linear.hpp"
+#include "cost_models/transformers/longcat_flash.hpp"
+#include "cost_models/transformers/mimo_v2.hpp"
+
 namespace stageline {
 namespace {
 
@@ -200,6 +204,84 @@ void add_deepseek_v4(std::vector<FamilyMember>& table) {
       "shared, compressed attention");
 }
 
+// Five blocks with a window of 128 tokens, then one without, which has half of the heads for keys
+// and values; the first block has none either, and a dense MLP.
+void add_mimo_v2(std::vector<FamilyMember>& table) {
+  TransformerConfig config = llama_like("mimo-v2-flash", "mimo-v2", {48, 4096, 64, 8, 16384},
+                                        152576, 8192, "XiaomiMiMo/MiMo-V2-Flash");
+  config.head_width = 192;
+  config.value_width = 128;
+  config.wide = WideHeads{4, 192, false, 128};
+  config.window = 129;  // with the token itself
+  config.window_sinks = true;
+  config.experts = Experts{.count = 256, .chosen = 8, .ffn = 2048, .correction_bias = true};
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const bool window = i > 0 && (i + 1) % 6 != 0;
+    config.pattern.push_back(
+        {.feed = i == 0 ? Feed::dense : Feed::experts, .window = window, .wide = !window});
+  }
+  config.prediction_modules = 3;
+  config.prediction_kind = BlockKind{.window = true};
+  config.notes.emplace_back(mimo_v2_note);
+  table.push_back(
+      {std::move(config), 308'778'780'864,
+       "MiMo-V2-Flash without MTP, 308.8 billion parameters, 48 blocks, 8 of 256 experts, "
+       "39 windows of 128 tokens"});
+}
+
+// Three linear blocks, then one of latent attention without positions; the last attends, too.
+void add_kimi_linear(std::vector<FamilyMember>& table) {
+  TransformerConfig config = llama_like("kimi-linear-48b", "kimi-linear", {27, 2304, 32, 32, 9216},
+                                        163840, 4096, "moonshotai/Kimi-Linear-48B-A3B-Base");
+  config.latent = LatentAttention{
+      .key_value_rank = 512, .plain_width = 128, .rotary_width = 64, .value_width = 128};
+  config.head_width = 192;
+  config.positions = Positions::none;
+  config.linear = LinearMixer{.kind = LinearKind::kimi_delta,
+                              .heads = 32,
+                              .key_heads = 32,
+                              .key_width = 128,
+                              .value_width = 128,
+                              .taps = 4,
+                              .gate_rank = 128};
+  config.experts =
+      Experts{.count = 256, .chosen = 8, .ffn = 1024, .shared_ffn = 1024, .correction_bias = true};
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const bool attends = i % 4 == 3 || i + 1 == config.layers;
+    config.pattern.push_back({.mixer = attends ? Mixer::attention : Mixer::linear,
+                              .feed = i == 0 ? Feed::dense : Feed::experts});
+  }
+  config.notes.emplace_back(kimi_linear_note);
+  table.push_back({std::move(config), 49'122'681'728,
+                   "Kimi Linear, 49.1 billion parameters, 20 linear blocks and 7 of latent "
+                   "attention, 8 of 256 experts and 1 shared"});
+}
+
+// 28 layers of two blocks; of a token's 12 experts 8 work on it in the mean.
+void add_longcat_flash(std::vector<FamilyMember>& table) {
+  TransformerConfig config = llama_like("longcat-flash", "longcat-flash", {56, 6144, 64, 64, 12288},
+                                        131072, 8192, "meituan-longcat/LongCat-Flash-Chat");
+  config.latent = LatentAttention{.query_rank = 1536,
+                                  .key_value_rank = 512,
+                                  .plain_width = 128,
+                                  .rotary_width = 64,
+                                  .value_width = 128};
+  config.head_width = 192;
+  config.experts = Experts{.count = 512,
+                           .chosen = 8,
+                           .zero = 256,
+                           .ffn = 2048,
+                           .shared_ffn = 12288,
+                           .correction_bias = true};
+  config.pattern = {{.feed = Feed::experts, .shortcut = true}, {.feed = Feed::dense}};
+  config.prediction_kind = BlockKind{};
+  config.notes.emplace_back(longcat_flash_note);
+  table.push_back(
+      {std::move(config), 560'664'980'480,
+       "LongCat-Flash without MTP, 560.7 billion parameters, 28 layers of two blocks, 8 of "
+       "512 experts in the mean"});
+}
+
 }  // namespace
 
 void add_recent_families(std::vector<FamilyMember>& table) {
@@ -210,6 +292,9 @@ void add_recent_families(std::vector<FamilyMember>& table) {
   add_llama4(table);
   add_nemotron_h(table);
   add_deepseek_v4(table);
+  add_mimo_v2(table);
+  add_kimi_linear(table);
+  add_longcat_flash(table);
 }
 
 }  // namespace stageline

@@ -31,6 +31,8 @@ MASKED = (
     "roberta-prelayernorm",
     "xlm-roberta",
 )  # counted with the head of masked tokens
+# Its class allocates the first products of experts that do nothing, which no file holds.
+WITHOUT_ZERO_EXPERTS = "longcat_flash"
 WITHOUT_CORRECTION = "minimax_m2"  # where the file does not say use_routing_bias
 
 
@@ -46,6 +48,10 @@ def counted(config):
         model = kind.from_config(CONFIG_MAPPING[config["model_type"]](**keys, **ids))
     model.tie_weights()
     total = sum(weights.numel() for weights in {id(w): w for w in model.parameters()}.values())
+    if config["model_type"] == WITHOUT_ZERO_EXPERTS:
+        for name, weights in model.named_parameters():
+            if name.endswith("experts.gate_up_proj"):
+                total -= model.config.zero_expert_num * weights[0].numel()
     if config["model_type"] != WITHOUT_CORRECTION:
         total += sum(b.numel() for name, b in model.named_buffers() if name.endswith(CORRECTIONS))
     return total

@@ -100,8 +100,9 @@ TEST_CASE("a block of one half has the kernels and norms of that half alone") {
 }
 
 TEST_CASE("the products of all blocks are the FLOPs that the literature counts") {
-  for (const char* const name : {"qwen3-next-80b", "nemotron-h-8b", "llama4-scout", "glm-4.5",
-                                 "kimi-k2", "gemma3-27b", "minimax-m2"}) {
+  for (const char* const name :
+       {"qwen3-next-80b", "nemotron-h-8b", "llama4-scout", "glm-4.5", "kimi-k2", "gemma3-27b",
+        "minimax-m2", "mimo-v2-flash", "kimi-linear-48b", "longcat-flash"}) {
     CAPTURE(name);
     const TransformerConfig& config = family(name);
     double products = 2.0 * seq * static_cast<double>(config.hidden * config.vocab);

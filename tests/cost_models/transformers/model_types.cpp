@@ -396,7 +396,7 @@ TEST_CASE("published totals: DBRX and MPT 7B") {
 TEST_CASE("a type with parts that are not modelled is refused by what they are") {
   CHECK(refusal(R"({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]})")
             .find("an encoder and a decoder") != std::string::npos);
-  for (const char* const type : {"gemma3n", "kimi_linear", "qwen4_exp", "zamba2"}) {
+  for (const char* const type : {"gemma3n", "rwkv", "qwen4_exp", "zamba2"}) {
     const std::string message = refusal(Json{{"model_type", type}}.dump());
     CHECK(message.find("is not priced: ") != std::string::npos);
   }
