@@ -10,6 +10,7 @@
 
 #include "sim/base/errors.hpp"
 #include "tools/launch/arguments.hpp"
+#include "tools/launch/titan_registry.hpp"
 #include "traces/json/tree.hpp"
 
 #ifdef STAGELINE_HAS_TOML
@@ -197,19 +198,18 @@ LaunchArguments read_yaml_arguments(const std::string& /*text*/, const std::stri
 
 namespace {
 
-// torchtitan of 2026 has functions of Python in place of TOML (pytorch/torchtitan,
-// torchtitan/models/*/config_registry.py, 2026-08-21), and a command that names one of them.
-void refuse_registry(const std::string& text, const std::string& file) {
-  constexpr std::string_view words[] = {"torchtitan.train", "run_train.sh", "Trainer.Config"};
+// A command of torchtitan names a function of config_registry.py, which says what it sets.
+void refuse_titan_command(const std::string& text, const std::string& file) {
+  constexpr std::string_view words[] = {"torchtitan.train", "run_train.sh"};
   const bool found = std::any_of(std::begin(words), std::end(words), [&](std::string_view word) {
     return text.find(word) != std::string::npos;
   });
   if (!found) return;
   throw TraceError(
       file, "",
-      "what a --config of torchtitan sets is Python, config_registry.py, which is not read; write it "
-      "as TOML: name and flavor of [model], local_batch_size and seq_len of [training], degrees of "
-      "[parallelism], mode of [activation_checkpoint], enable of [compile]");
+      "what a --config of torchtitan sets is in config_registry.py of its module; give "
+      "that file in place of the command, with --set config=NAME, and what the command "
+      "changes with further --set, as parallelism.pipeline_parallel_degree=4");
 }
 
 }  // namespace
@@ -222,10 +222,11 @@ LaunchArguments read_arguments(Framework framework, const std::string& text,
     case Framework::megatron:
       return read_script(text, file, additions);
     case Framework::torchtitan:
+      if (is_titan_registry(text)) return read_titan_registry(text, file, additions);
       try {
         return read_toml_arguments(text, file);
       } catch (const std::runtime_error&) {
-        refuse_registry(text, file);
+        refuse_titan_command(text, file);
         throw;
       }
     case Framework::deepspeed:

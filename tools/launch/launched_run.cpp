@@ -21,7 +21,7 @@ std::ptrdiff_t known_of(Framework framework, const LaunchArguments& arguments) {
 
 // Whose errors are those of a file that nobody reads.
 Framework framework_by_name(const std::string& file) {
-  if (file.ends_with(".toml")) return Framework::torchtitan;
+  if (file.ends_with(".toml") || file.ends_with(".py")) return Framework::torchtitan;
   if (file.ends_with(".json")) return Framework::deepspeed;
   if (file.ends_with(".yaml") || file.ends_with(".yml")) return Framework::megatron_bridge;
   return Framework::megatron;
