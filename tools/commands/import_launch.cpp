@@ -96,7 +96,7 @@ const Command import_megatron_bridge_command = {
 
 extern const Command import_torchtitan_command;
 const Command import_torchtitan_command = {
-    "torchtitan", "Read a configuration of torchtitan (TOML) as a question",
+    "torchtitan", "Read a configuration of torchtitan (TOML or Python) as a question",
     add_import_launch<Framework::torchtitan>, "import"};
 
 extern const Command import_deepspeed_command;
