@@ -9,6 +9,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/convert_svg.hpp"
 #include "tools/report/svg/aspect.hpp"
+#include "tools/report/svg/width.hpp"
 
 namespace stageline::cli {
 
@@ -32,7 +33,7 @@ void add_svg_style_flags(Flags command, SvgFlags& flags) {
   output.option("--theme", flags.theme, "theme of the picture: auto, light or dark; default: auto")
       .one_of({"auto", "light", "dark"});
   output.option("--width", flags.width, "width of the picture in pixels; default: 1000")
-      .range(400, 10000);
+      .range(report::least_picture, report::most_picture);
   output.option("--aspect", flags.aspect,
                 "shape of the picture, such as 16:9 for a slide: its width follows from that");
   output.option("--title", flags.title, "title of the picture, in the place of its own");

@@ -8,6 +8,7 @@
 #include "tools/report/charts/axis.hpp"
 #include "tools/report/charts/canvas.hpp"
 #include "tools/report/charts/region.hpp"
+#include "tools/report/svg/width.hpp"
 
 namespace stageline::report {
 namespace {
@@ -131,11 +132,6 @@ void check(const Region& region) {
   }
 }
 
-void check(const SvgOptions& options) {
-  if (options.width < 400 || options.width > 10'000) {
-    throw UsageError(
-        fmt::format("the width of a drawing must be 400 to 10000 px, but is {}", options.width));
-  }
-}
+void check(const SvgOptions& options) { check_width(options.width); }
 
 }  // namespace stageline::report

@@ -9,12 +9,11 @@
 #include "sim/base/errors.hpp"
 #include "sim/base/numbers.hpp"
 #include "tools/report/svg/text.hpp"
+#include "tools/report/svg/width.hpp"
 
 namespace stageline::report {
 namespace {
 
-constexpr int narrowest = 640;  // px: narrower pictures are laid out for a phone
-constexpr int widest = 10'000;  // px
 constexpr int most_trials = 8;  // widths; three are enough where the height hardly changes
 constexpr double flattest = 4;  // width over height, or height over width
 
@@ -84,7 +83,7 @@ std::string in_aspect(double aspect, SvgOptions options,
   Head head = head_of(svg);
   for (int trial = 1; trial < most_trials; ++trial) {
     const int width =
-        std::clamp(static_cast<int>(std::lround(head.height * aspect)), narrowest, widest);
+        std::clamp(static_cast<int>(std::lround(head.height * aspect)), least_desk, most_picture);
     if (width == options.width) break;
     options.width = width;
     svg = draw(options);

@@ -14,7 +14,7 @@ enum class Theme : std::uint8_t {
 
 struct SvgOptions {
   Theme theme = Theme::automatic;
-  int width = 1000;     // px, 400 to 10000; the height follows from the content
+  int width = 1000;     // px, in the range of check_width(); the height follows from the content
   std::string title{};  // in the place of the picture's own; empty: that
   /// The figure alone, for a paper or a slide: without a heading (but `title`) and notes, on a
   /// transparent ground.

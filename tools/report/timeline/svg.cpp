@@ -8,13 +8,13 @@
 
 #include "sim/base/errors.hpp"
 #include "tools/report/svg/categories.hpp"
+#include "tools/report/svg/width.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
 namespace stageline::report {
 namespace {
 
 constexpr std::size_t most_boxes = 30'000;  // keeps the document under 2 MB
-constexpr int least_desk = 640;             // px; narrower pictures are those of a phone
 constexpr double least_tick_room = 36;      // px, of the same on a phone
 constexpr double tick_room = 46;            // px, of the numbers at the left of the plot
 
@@ -64,10 +64,7 @@ void check_run(const Drawing& drawing) {
 
 void check(const std::vector<const Drawing*>& runs, const SvgOptions& options,
            const DrawingView& view) {
-  if (options.width < 400 || options.width > 10'000) {
-    throw UsageError(
-        fmt::format("the width of a drawing must be 400 to 10000 px, but is {}", options.width));
-  }
+  check_width(options.width);
   if (runs.empty()) throw UsageError("there is nothing to draw: a drawing needs a run");
   for (const Drawing* const run : runs) check_run(*run);
   const Time longest = longest_of(runs);
