@@ -89,3 +89,16 @@ try draw $problem --plain
 try draw model:gpt@h100,layers=4,batch=1 --schedule seq1f1b --devices 2 --microbatches 4 --numbers from-1 --svg -
 echo "\$ an outlier does not set the axis"
 stageline draw uniform:layers=8 --devices 4 --microbatches 8 --schedule gpipe,1f1b,naive --svg - | grep -oE '>naive: Broken[^<]*|>time, ms|[+-]?[0-9.]+ % against gpipe' | sort | uniq -c
+echo "\$ --arrows"
+arrows() { stageline draw "$@" --svg - | grep -oE 'class="arrow a[agtw]"><title>[^<]*|>arrow: [^<]*|>(Arrows|No arrows|[0-9]+ arrows?) [^<]*' | sed 's/.*>//'; echo "→"; }
+arrows $problem --arrows messages:0
+arrows $problem --arrows messages:1 --to 10ms
+arrows $problem --arrows weights
+arrows uniform:layers=2 --devices 2 --microbatches 2 --steps 3 --schedule pipedream_2bw --arrows weights,messages:5
+stageline draw $problem --arrows messages --svg - | grep -c 'class="arrow a[ag]"><title>'
+try draw $problem --arrows messages:4 --svg -
+try draw $problem --arrows weight --svg -
+try draw $problem --arrows weights,weights --svg -
+try draw $problem --arrows messages:0 --panels weights --svg -
+try draw uniform:layers=8 --devices 8 --microbatches 32 --arrows messages --svg -
+try draw $problem --arrows weights

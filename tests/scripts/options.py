@@ -221,7 +221,7 @@ COMMANDS = {
         "--program": (file_of("two.slp", run("program", *PLAIN, "--schedule", "gpipe",
                                              *SETTING_WORDS)[1]), [*PLAIN]),
         "--panels": ("weights", ["--svg", "OUT"]), "--from": ("5ms", []), "--to": ("20ms", []),
-        "--numbers": ("from-1", ["--svg", "OUT"]), "--rows": ("gpu1,gpu0=first", ["--svg", "OUT"]),
+        "--numbers": ("from-1", ["--svg", "OUT"]), "--arrows": ("messages", ["--svg", "OUT"]), "--rows": ("gpu1,gpu0=first", ["--svg", "OUT"]),
         "--chrome": ("OUT", []), "--memory-snapshot": ("OUT", BYTES), "--columns": ("60", []), "--full": (None, MANY)}),
     "program": (SETTING_WORDS, {
         **OUTPUT,

@@ -36,6 +36,7 @@ struct DrawFlags {
   std::string from;
   std::string to;
   std::string numbers;
+  std::vector<std::string> arrows;
   std::vector<std::string> rows;
   std::string chrome;
   std::string snapshot;
@@ -114,6 +115,7 @@ report::DrawingView view_of(const DrawFlags& flags, const answers::DrawingAnswer
   if (!flags.from.empty()) view.from = time_of_flag("--from", flags.from);
   if (!flags.to.empty()) view.to = time_of_flag("--to", flags.to);
   view.numbers = numbers_of(flags, drawn);
+  view.arrows = report::arrow_choice(flags.arrows);
   return view;
 }
 
@@ -123,7 +125,7 @@ void check_flags(const DrawFlags& flags) {
   for (const auto& [given, name] :
        {std::pair{!flags.panels.empty(), "--panels"}, std::pair{!flags.from.empty(), "--from"},
         std::pair{!flags.to.empty(), "--to"}, std::pair{!flags.numbers.empty(), "--numbers"},
-        std::pair{!flags.rows.empty(), "--rows"}}) {
+        std::pair{!flags.arrows.empty(), "--arrows"}, std::pair{!flags.rows.empty(), "--rows"}}) {
     if (given) {
       throw UsageError(fmt::format("{} needs a picture: --svg, --pdf or --png", name));
     }
@@ -171,6 +173,7 @@ void check_recorded(const DrawFlags& flags) {
   check_no_settings(flags.common);
   for (const auto& [flag, given] :
        {std::pair{"--json", !flags.common.json.empty()}, std::pair{"--html", !flags.html.empty()},
+        std::pair{"--arrows", !flags.arrows.empty()},
         std::pair{"--memory-snapshot", !flags.snapshot.empty()}}) {
     if (!given) continue;
     throw UsageError(fmt::format(
@@ -308,6 +311,15 @@ void add_draw(Flags command) {
           "of DualPipe) or versions (updates that the weights which the op reads have seen); "
           "default: micro-batches and stages from 0")
       .one_of({"from-1", "by-direction", "versions"});
+  output
+      .option(
+          "--arrows", flags->arrows,
+          "arrows of the timeline, a comma list of messages (from the op that makes what is sent "
+          "to the one that takes it), messages:N (those of micro-batch N, from 0) and weights "
+          "(from an update to the first op that reads its version); at most 250 a run; "
+          "default: none")
+      .repeatable()
+      .comma_list();
   output
       .option("--rows", flags->rows,
               "the rows of the picture from the top, a comma list of DEVICE or DEVICE=NAME "

@@ -12,6 +12,7 @@
 #include "sim/base/units.hpp"
 #include "sim/program.hpp"
 #include "sim/timeline.hpp"
+#include "tools/report/timeline/arrows.hpp"
 
 namespace stageline::report {
 
@@ -65,6 +66,7 @@ struct DrawingView {
   std::optional<Time> to;  // empty: the end of the longest run; of several timelines alone, of the
                            // longest that takes at most twice as long as half of them do
   OpNumbers numbers = OpNumbers::microbatches;
+  ArrowChoice arrows{};
 };
 
 }  // namespace stageline::report

@@ -9,6 +9,7 @@
 #include "sim/base/errors.hpp"
 #include "tools/report/svg/categories.hpp"
 #include "tools/report/svg/width.hpp"
+#include "tools/report/timeline/svg_arrows.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
 namespace stageline::report {
@@ -66,6 +67,9 @@ void check(const std::vector<const Drawing*>& runs, const SvgOptions& options,
            const DrawingView& view) {
   check_width(options.width);
   if (runs.empty()) throw UsageError("there is nothing to draw: a drawing needs a run");
+  if (view.arrows.any() && !view.panels.timeline) {
+    throw UsageError("arrows are of the timeline, and the panels have none; add timeline to them");
+  }
   for (const Drawing* const run : runs) check_run(*run);
   const Time longest = longest_of(runs);
   if (view.from >= longest) {
@@ -157,6 +161,7 @@ Fragment heading_of(const Drawing& run, const Frame& frame, double top) {
 // has, and that only where `last_axis` is set.
 struct RunPlace {
   const Rows& rows;
+  const DrawnArrows& arrows;
   Bytes memory_top;
   Bytes category_top;
   bool axes = true;
@@ -181,7 +186,10 @@ Fragment draw_run(const Drawing& drawing, const Frame& frame, const Panels& pane
     if (last ? place.last_axis : place.axes) add(time_labels(frame, y + 5));
   };
   if (panels.timeline) {
+    const RowPlaces places = row_places(place.rows, drawing, y);
     add(draw_rows(place.rows, drawing, frame, place.numbers, y));
+    result.text += arrows_text(place.arrows, drawing, frame, places);
+    result.notes.insert(result.notes.end(), place.arrows.notes.begin(), place.arrows.notes.end());
     // Small panels have axes of their own, and the rows the plot's.
     const bool alone = memory && has_memory_grid(drawing, frame.scale);
     if (alone) {
@@ -245,10 +253,12 @@ std::string page(PageContents contents, const SvgOptions& options, const Drawing
   const Frame frame = frame_of(contents.runs, options, view);
   const Panels& panels = view.panels;
   std::vector<Rows> rows;
+  std::vector<DrawnArrows> arrows;
   Bytes memory_scale{};
   Bytes category_scale{};
   for (const Drawing* const run : contents.runs) {
     rows.push_back(rows_of(*run, frame.scale, most_boxes / contents.runs.size()));
+    arrows.push_back(arrows_in(*run, frame.scale, view.arrows));
     rows.back().broken = !view.to && makespan(run->timeline) > frame.scale.end;
     if (!contents.headings) continue;
     memory_scale = std::max(memory_scale, memory_top(*run, frame.scale));
@@ -277,7 +287,9 @@ std::string page(PageContents contents, const SvgOptions& options, const Drawing
     add(paragraph(contents.runs.front()->rates, {frame.margin, right, 12, 17}, "d", y));
   }
   if (panels.timeline) {
-    add(legend(legend_of(rows), frame, y + 7));
+    std::vector<LegendEntry> entries = legend_of(rows);
+    for (const LegendEntry& entry : arrow_legend(arrows)) entries.push_back(entry);
+    add(legend(entries, frame, y + 7));
     y += 14;
   } else {
     y += 8;
@@ -294,9 +306,9 @@ std::string page(PageContents contents, const SvgOptions& options, const Drawing
     // Runs of one panel each share the axis below the last of them.
     const bool one_panel =
         panels.timeline + panels.memory + panels.categories + panels.weights == 1;
-    const RunPlace place{
-        rows[i],     memory_scale, category_scale, !contents.headings, last || !one_panel,
-        view.numbers};
+    const RunPlace place{rows[i],        arrows[i],          memory_scale,
+                         category_scale, !contents.headings, last || !one_panel,
+                         view.numbers};
     const Fragment drawn = draw_run(run, frame, panels, place, y);
     add(drawn);
     notes.add(contents.headings ? run.title : "", drawn.notes);
@@ -319,7 +331,8 @@ std::string page(PageContents contents, const SvgOptions& options, const Drawing
       xml_escaped(contents.title.empty() ? std::string("Space-time diagram") : contents.title),
       xml_escaped(described(contents, frame, panels, rows)),
       style_sheet(options.theme) + idle_style(options.theme) +
-          (panels.categories ? category_style(options.theme) : ""),
+          (panels.categories ? category_style(options.theme) : "") +
+          (view.arrows.any() ? arrow_style(options.theme) : ""),
       page_ground(options, height), body);
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "tools/report/timeline/svg_arrows.hpp"
+
 namespace stageline::report {
 namespace {
 
@@ -75,10 +77,14 @@ Fragment legend(const std::vector<LegendEntry>& entries, const Frame& frame, dou
       x = frame.left;
       y += line;
     }
-    result.text +=
-        fmt::format("<rect class=\"{} swatch\" x=\"{}\" y=\"{}\" width=\"13\" height=\"10\"/>\n",
-                    entry.classes, svg_number(x), svg_number(y + 2));
-    result.text += swatch_mark(entry.mark, x, y + 2);
+    if (entry.is_arrow) {
+      result.text += arrow_swatch(entry.classes, x, y + 7, 14);
+    } else {
+      result.text +=
+          fmt::format("<rect class=\"{} swatch\" x=\"{}\" y=\"{}\" width=\"13\" height=\"10\"/>\n",
+                      entry.classes, svg_number(x), svg_number(y + 2));
+      result.text += swatch_mark(entry.mark, x, y + 2);
+    }
     result.text += text_at(x + 18, y + 11, "t", size, entry.words);
     x += width;
   }

@@ -62,7 +62,8 @@ struct LegendEntry {
 
   std::string classes;  // CSS
   std::string words;
-  StageMark mark;  // upon the swatch
+  StageMark mark;         // upon the swatch
+  bool is_arrow = false;  // in place of a swatch
 };
 Fragment legend(const std::vector<LegendEntry>& entries, const Frame& frame, double top);
 
@@ -93,6 +94,24 @@ Rows rows_of(const Drawing& drawing, const TimeScale& scale, std::size_t most_bo
 std::vector<LegendEntry> legend_of(const std::vector<Rows>& runs);
 Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame, OpNumbers numbers,
                    double top);
+
+/// Geometry of a row, in px.
+struct RowLayout {
+  double row = 26;
+  double gap = 8;
+  double strip = 5;
+  double strip_gap = 2;
+};
+RowLayout row_layout(std::size_t devices);
+
+/// Where the rows are, in px.
+struct RowPlaces {
+  double height = 0;         // of the boxes of a compute lane
+  double pitch = 0;          // from row to row
+  double bottom = 0;         // of the last row
+  std::vector<double> tops;  // by device; 0 of one without a row
+};
+RowPlaces row_places(const Rows& rows, const Drawing& drawing, double top);
 
 /// The devices with a row, from the top.
 std::vector<std::size_t> devices_drawn(const Drawing& drawing);

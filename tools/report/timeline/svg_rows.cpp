@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "sim/base/index.hpp"
 #include "tools/report/timeline/svg_page.hpp"
@@ -15,22 +14,6 @@ constexpr std::size_t most_tooltips = 2'000;    // more spans than that get none
 constexpr std::size_t most_rectangles = 4'000;  // more boxes than that are drawn as paths
 constexpr double largest_label = 11;            // px
 constexpr double edged = 3.5;                   // px; narrower boxes have no edge line
-
-// Geometry of a row, in px.
-struct RowLayout {
-  double row = 26;
-  double gap = 8;
-  double strip = 5;
-  double strip_gap = 2;
-};
-
-RowLayout row_layout(std::size_t devices) {
-  if (devices <= 8) return {26, 8, 5, 2};
-  if (devices <= 16) return {20, 5, 4, 1};
-  if (devices <= 32) return {15, 3, 3, 1};
-  if (devices <= 64) return {9, 2, 2, 0.5};
-  return {6, 1, 1.5, 0.5};
-}
 
 constexpr int compute_lane = static_cast<int>(LaneKind::compute);
 
@@ -250,13 +233,6 @@ Rows rows_of(const Drawing& drawing, const TimeScale& scale, std::size_t most_bo
   return rows;
 }
 
-std::vector<std::size_t> devices_drawn(const Drawing& drawing) {
-  if (!drawing.rows.empty()) return drawing.rows;
-  std::vector<std::size_t> all(drawing.timeline.devices.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  return all;
-}
-
 std::string name_in(const std::string& device, double room) {
   constexpr std::size_t most_characters = 16;
   constexpr double rounding = 0.5;  // px: of the sums that made the room
@@ -315,9 +291,8 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
   const std::size_t devices = drawn.size();
   const SpanNumbers numbers(drawing, counted);
   const RowLayout layout = row_layout(devices);
-  const auto strips = std::count(rows.in_use.begin() + 1, rows.in_use.end(), true);
-  const double strip_pitch = layout.strip + layout.strip_gap;
-  const double pitch = layout.row + layout.gap + static_cast<double>(strips) * strip_pitch;
+  const RowPlaces places = row_places(rows, drawing, top);
+  const double pitch = places.pitch;
   std::size_t boxes = 0;
   for (const Boxes& lane : rows.lanes) boxes += lane.boxes.size();
   const bool as_paths = boxes > most_rectangles;
@@ -327,12 +302,12 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
   std::size_t every = 1;
   while (static_cast<double>(every) * pitch < name_size + 1) every *= 2;
 
-  const double bottom = top + static_cast<double>(devices) * pitch - layout.gap;
+  const double bottom = places.bottom;
   std::string ground;
   std::string front;
   for (std::size_t place = 0; place < devices; ++place) {
     const std::size_t device = drawn[place];
-    const double y = top + static_cast<double>(place) * pitch;
+    const double y = places.tops[device];
     const Time end = rows.broken ? makespan(timeline) : end_of_row(drawing, device, frame.scale);
     const double width = std::max(0.0, frame.scale.x(frame.scale.nearest(end)) - frame.left);
     ground += fmt::format("<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
