@@ -18,6 +18,7 @@
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/report/drawing_of.hpp"
+#include "tools/report/drawing_view.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/outcome_page.hpp"
 #include "tools/report/text/drawn.hpp"
@@ -54,45 +55,6 @@ Time time_of_flag(const char* flag, const std::string& text) {
   }
 }
 
-report::OpNumbers numbers_of(const DrawFlags& flags, const answers::DrawingAnswer& drawn) {
-  if (flags.numbers == "by-direction") return report::OpNumbers::by_direction;
-  if (flags.numbers == "versions") return report::OpNumbers::versions;
-  if (flags.numbers != "from-1") return report::OpNumbers::microbatches;
-  for (const Outcome& outcome : drawn.outcomes) {
-    if (outcome.program.settings.sequence_chunks == 1) continue;
-    throw UsageError(fmt::format(
-        "--numbers from-1 counts micro-batches, and {} numbers chunks of their sequences; leave it out",
-        outcome.schedule));
-  }
-  return report::OpNumbers::microbatches_from_one;
-}
-
-// The rows that are asked for, with their names: "gpu3=last stage".
-report::Drawing with_rows(report::Drawing drawing, const std::vector<std::string>& rows) {
-  std::vector<std::string>& names = drawing.timeline.devices;
-  const std::vector<std::string> devices = names;
-  for (const std::string& row : rows) {
-    const std::size_t equals = std::min(row.find('='), row.size());
-    const std::string device = row.substr(0, equals);
-    const auto at = std::find(devices.begin(), devices.end(), device);
-    if (at == devices.end()) {
-      throw UsageError(fmt::format("--rows: there is no device \"{}\"; the {} devices are {} to {}",
-                                   device, devices.size(), devices.front(), devices.back()));
-    }
-    const auto place = static_cast<std::size_t>(at - devices.begin());
-    if (std::find(drawing.rows.begin(), drawing.rows.end(), place) != drawing.rows.end()) {
-      throw UsageError(fmt::format("--rows: {} is there twice; name it once", device));
-    }
-    drawing.rows.push_back(place);
-    if (equals < row.size()) names[place] = row.substr(equals + 1);
-  }
-  if (!rows.empty() && rows.size() < devices.size()) {
-    drawing.footnotes.push_back(
-        fmt::format("Rows: {} of {} devices.", rows.size(), devices.size()));
-  }
-  return drawing;
-}
-
 // By default one schedule has all panels (with degrees beside the pipeline its memory by category),
 // and several have their timelines.
 report::DrawingView view_of(const DrawFlags& flags, const answers::DrawingAnswer& drawn) {
@@ -114,7 +76,7 @@ report::DrawingView view_of(const DrawFlags& flags, const answers::DrawingAnswer
   }
   if (!flags.from.empty()) view.from = time_of_flag("--from", flags.from);
   if (!flags.to.empty()) view.to = time_of_flag("--to", flags.to);
-  view.numbers = numbers_of(flags, drawn);
+  view.numbers = report::op_numbers(flags.numbers, drawn.outcomes);
   view.arrows = report::arrow_choice(flags.arrows);
   return view;
 }
@@ -160,11 +122,12 @@ std::string picture_of(const DrawFlags& flags, const answers::DrawingAnswer& dra
   const report::DrawingView view = view_of(flags, drawn);
   if (drawn.outcomes.size() == 1) {
     return report::svg(
-        with_rows(report::drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0]), flags.rows),
+        report::with_rows(report::drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0]),
+                          flags.rows),
         options, view);
   }
   report::Drawings drawings = report::drawings_of(drawn.setting, drawn.asked, drawn.outcomes);
-  for (report::Drawing& run : drawings.runs) run = with_rows(std::move(run), flags.rows);
+  for (report::Drawing& run : drawings.runs) run = report::with_rows(std::move(run), flags.rows);
   return report::svg(drawings, options, view);
 }
 
@@ -211,7 +174,7 @@ void draw_recorded(const DrawFlags& flags) {
   const report::DrawingView view = view_of_recorded(flags);
   Forms forms;
   forms.svg = [&](const report::SvgOptions& options) {
-    return report::svg(with_rows(report::drawing_of(run), flags.rows), options, view);
+    return report::svg(report::with_rows(report::drawing_of(run), flags.rows), options, view);
   };
   if (!any_picture(flags.svg) && flags.chrome.empty()) {
     const int columns = flags.columns > 0 ? flags.columns : figure_columns();

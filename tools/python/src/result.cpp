@@ -10,8 +10,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -26,9 +28,11 @@
 #include "tools/python/src/interrupt.hpp"
 #include "tools/python/src/sweep.hpp"
 #include "tools/report/drawing_of.hpp"
+#include "tools/report/drawing_view.hpp"
 #include "tools/report/figure_table.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/outcome_page.hpp"
+#include "tools/report/svg/aspect.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
 #include "tools/study/whatif/sensitivity.hpp"
@@ -80,28 +84,64 @@ report::Panels panels_of(const Simulated& self, const std::vector<std::string>& 
 // One name, or several.
 using PanelNames = std::variant<std::string, std::vector<std::string>>;
 
-report::DrawingView view_of(const Simulated& self, const PanelNames& panels, double from,
-                            std::optional<double> to) {
+// What .svg() takes: the flags of draw for pictures, by their names without dashes.
+struct PictureWords {
+  PanelNames panels;
+  std::optional<int> width;
+  std::string theme;
+  double from = 0;
+  std::optional<double> to;
+  std::string aspect;
+  std::string title;
+  bool plain = false;
+  std::string numbers;
+  std::vector<std::string> rows;
+  PanelNames arrows;
+};
+
+std::vector<std::string> names_in(const PanelNames& names) {
+  const auto* const one = std::get_if<std::string>(&names);
+  return one != nullptr ? std::vector{*one} : std::get<std::vector<std::string>>(names);
+}
+
+report::DrawingView view_of(const Simulated& self, const PictureWords& words,
+                            std::span<const Outcome> outcomes) {
   report::DrawingView view;
-  const auto* const one = std::get_if<std::string>(&panels);
-  view.panels = panels_of(
-      self, one != nullptr ? std::vector{*one} : std::get<std::vector<std::string>>(panels));
+  view.panels = panels_of(self, names_in(words.panels));
+  view.numbers = report::op_numbers(words.numbers, outcomes);
+  view.arrows = report::arrow_choice(names_in(words.arrows));
   try {
-    view.from = from_seconds(from);
-    if (to) view.to = from_seconds(*to);
+    view.from = from_seconds(words.from);
+    if (words.to) view.to = from_seconds(*words.to);
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("start and end are seconds: {}", error.what()));
   }
   return view;
 }
 
-std::string run_picture(Simulated& self, const PanelNames& panels, int width,
-                        const std::string& theme, double from, std::optional<double> to) {
-  const report::DrawingView view = view_of(self, panels, from, to);
-  const report::SvgOptions options = svg_options_of(width, theme);
+// The picture that `draw` makes, with the look and the shape that are asked for.
+std::string picture(const PictureWords& words,
+                    const std::function<std::string(const report::SvgOptions&)>& draw) {
+  if (words.width && !words.aspect.empty()) {
+    throw UsageError(
+        "width and aspect exclude each other: the height of a picture follows from its content");
+  }
+  report::SvgOptions options =
+      svg_options_of(words.width.value_or(report::SvgOptions{}.width), words.theme);
+  options.title = words.title;
+  options.plain = words.plain;
+  if (words.aspect.empty()) return without_lock([&] { return draw(options); });
+  const double aspect = report::aspect_of(words.aspect);
+  return without_lock([&] { return report::in_aspect(aspect, options, draw); });
+}
+
+std::string run_picture(Simulated& self, const PictureWords& words) {
   const std::shared_ptr<const Outcome> outcome = drawn_of(self);
-  return without_lock([&] {
-    return report::svg(report::drawing_of(*self.setting, self.asked, *outcome), options, view);
+  const report::DrawingView view = view_of(self, words, {outcome.get(), 1});
+  const report::Drawing drawing =
+      report::with_rows(report::drawing_of(*self.setting, self.asked, *outcome), words.rows);
+  return picture(words, [&](const report::SvgOptions& options) {
+    return report::svg(drawing, options, view);
   });
 }
 
@@ -136,15 +176,15 @@ DrawnRuns drawn_runs(const Runs& runs) {
   return drawn;
 }
 
-std::string runs_picture(const Runs& runs, const PanelNames& panels, int width,
-                         const std::string& theme, double from, std::optional<double> to) {
-  if (runs.size() == 1) return run_picture(*runs.front(), panels, width, theme, from, to);
+std::string runs_picture(const Runs& runs, const PictureWords& words) {
+  if (runs.size() == 1) return run_picture(*runs.front(), words);
   const DrawnRuns drawn = drawn_runs(runs);
-  const report::DrawingView view = view_of(*runs.front(), panels, from, to);
-  const report::SvgOptions options = svg_options_of(width, theme);
-  return without_lock([&] {
-    return report::svg(report::drawings_of(*runs.front()->setting, drawn.asked, drawn.outcomes),
-                       options, view);
+  const report::DrawingView view = view_of(*runs.front(), words, drawn.outcomes);
+  report::Drawings drawings =
+      report::drawings_of(*runs.front()->setting, drawn.asked, drawn.outcomes);
+  for (report::Drawing& run : drawings.runs) run = report::with_rows(std::move(run), words.rows);
+  return picture(words, [&](const report::SvgOptions& options) {
+    return report::svg(drawings, options, view);
   });
 }
 
@@ -433,10 +473,24 @@ void bind_result(nb::module_& module) {
       .def("json", &json_of, "timeline"_a = false, "changes"_a = true,
            "What the command writes with --json: keys in tools/report/json/README.md.\n\n"
            "timeline: with every span. changes: where it does not fit, what would.")
-      .def("svg", &run_picture, "panels"_a = PanelNames(std::vector<std::string>{}),
-           "width"_a = 1000, "theme"_a = "auto", "start"_a = 0.0, "end"_a = nb::none(),
-           "The space-time diagram as SVG.\n\n"
-           "panels: of timeline, memory, weights, categories. width: px. start, end: seconds.")
+      .def(
+          "svg",
+          [](Simulated& self, PanelNames panels, std::optional<int> width, std::string theme,
+             double start, std::optional<double> end, std::string aspect, std::string title,
+             bool plain, std::string numbers, std::vector<std::string> rows, PanelNames arrows) {
+            return run_picture(self, {std::move(panels), width, std::move(theme), start, end,
+                                      std::move(aspect), std::move(title), plain,
+                                      std::move(numbers), std::move(rows), std::move(arrows)});
+          },
+          "panels"_a = PanelNames(std::vector<std::string>{}), "width"_a = nb::none(),
+          "theme"_a = "auto", "start"_a = 0.0, "end"_a = nb::none(), "aspect"_a = "",
+          "title"_a = "", "plain"_a = false, "numbers"_a = "",
+          "rows"_a = std::vector<std::string>{},
+          "arrows"_a = PanelNames(std::vector<std::string>{}),
+          "The space-time diagram as SVG.\n\n"
+          "panels: of timeline, memory, weights, categories. width: px (default: 1000), or aspect: "
+          "16:9. start, end: seconds. title, plain, numbers, rows, arrows: as the flags of "
+          "`stageline draw`.")
       .def("waterfall", &waterfall_dict, "shapley"_a = false,
            nb::sig("def waterfall(self, shapley: bool = False) -> dict[str, float]"),
            "Seconds of the step by cause: ideal and all causes add up to step (a dict).\n\n"
@@ -458,11 +512,26 @@ void bind_result(nb::module_& module) {
       .def("html", &html_of, "The interactive page of `simulate --html`, as a text.")
       .def("_repr_svg_",
            [](Simulated& self) {
-             return run_picture(self, std::vector<std::string>{}, 1000, "auto", 0, {});
+             PictureWords words;
+             words.theme = "auto";
+             words.panels = std::vector<std::string>{};
+             words.arrows = std::vector<std::string>{};
+             return run_picture(self, words);
            })
       .def("__repr__", &repr);
-  module.def("runs_picture", &runs_picture, "runs"_a, "panels"_a, "width"_a, "theme"_a, "start"_a,
-             "end"_a = nb::none(), "Several runs on one time axis, as SVG.");
+  module.def(
+      "runs_picture",
+      [](const Runs& runs, PanelNames panels, std::optional<int> width, std::string theme,
+         double start, std::optional<double> end, std::string aspect, std::string title, bool plain,
+         std::string numbers, std::vector<std::string> rows, PanelNames arrows) {
+        return runs_picture(runs, {std::move(panels), width, std::move(theme), start, end,
+                                   std::move(aspect), std::move(title), plain, std::move(numbers),
+                                   std::move(rows), std::move(arrows)});
+      },
+      "runs"_a, "panels"_a, "width"_a = nb::none(), "theme"_a = "auto", "start"_a = 0.0,
+      "end"_a = nb::none(), "aspect"_a = "", "title"_a = "", "plain"_a = false, "numbers"_a = "",
+      "rows"_a = std::vector<std::string>{}, "arrows"_a = PanelNames(std::vector<std::string>{}),
+      "Several runs on one time axis, as SVG.");
   module.def("runs_page", &runs_page, "runs"_a, "The interactive page of several runs.");
 }
 

@@ -234,9 +234,8 @@ _ELSEWHERE = {
     **dict.fromkeys((row["name"] for row in _core.settings() if not row["call"]), _VARIES),
     **dict.fromkeys(("quiet", "full", "top", "columns"), _PRINTS),
     **dict.fromkeys(("pdf", "png"), "the command makes it; a result has .svg()"),
-    **dict.fromkeys(("theme", "width"), "of a picture: .svg(width=…, theme=…) of the result"),
-    **dict.fromkeys(("aspect", "title", "plain"), "of a picture that the command makes"),
-    **dict.fromkeys(("numbers", "rows"), "of the picture that stageline draw makes"),
+    **{name: f"of a picture: .svg({name}=…) of the result"
+       for name in ("theme", "width", "aspect", "title", "plain", "numbers", "rows", "arrows")},
     "memory_snapshot": "stageline draw writes it",
     "svg": "a result has .svg()", "html": "a result has .html()",
     "json": "a result and a comparison have .json()",

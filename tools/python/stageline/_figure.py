@@ -1,7 +1,7 @@
 """Several runs in one picture."""
 from __future__ import annotations
 
-from typing import Iterable, Union
+from typing import Iterable, Sequence, Union
 
 from stageline._comparison import Comparison
 from stageline._core import Result, runs_page, runs_picture
@@ -23,10 +23,15 @@ class Figure:
         if not self.runs:
             raise UsageError("runs: there are none; give at least one result")
 
-    def svg(self, panels: str | list[str] = "timeline", *, width: int = 1000, theme: str = "auto",
-            start: float = 0.0, end: float | None = None) -> str:
-        """As SVG. panels: of timeline, memory, weights, categories. start, end: seconds."""
-        return runs_picture(self.runs, panels, width, theme, start, end)
+    def svg(self, panels: str | list[str] = "timeline", *, width: int | None = None,
+            theme: str = "auto", start: float = 0.0, end: float | None = None, aspect: str = "",
+            title: str = "", plain: bool = False, numbers: str = "", rows: Sequence[str] = (),
+            arrows: str | Sequence[str] = ()) -> str:
+        """As SVG. panels: of timeline, memory, weights, categories. width: px (default: 1000), or
+        aspect: 16:9. start, end: seconds. title, plain, numbers, rows, arrows: as the flags of
+        `stageline draw`."""
+        return runs_picture(self.runs, panels, width, theme, start, end, aspect, title, plain,
+                            numbers, list(rows), arrows if isinstance(arrows, str) else list(arrows))
 
     def html(self) -> str:
         """The interactive page of `stageline draw --html`, as a text."""
