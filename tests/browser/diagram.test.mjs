@@ -271,6 +271,37 @@ export const tests = {
     await bench.silent();
   },
 
+  'pale ops have a bar, on the screen and in the saved picture': async (bench) => {
+    const problem = ['draw', 'uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms', '--devices', '2',
+      '--microbatches', '4', '--schedule'];
+    const ops = 2 * 2 * 4; // of the second stage of each device: forward and backward of each micro-batch
+    for (const [schedule, wanted] of [['interleaved_1f1b', ops], ['1f1b', 0]]) {
+      const page = await bench.open(bench.html(...problem, schedule));
+      const [download] = await Promise.all([page.waitForEvent('download'),
+        page.click('button:text-is("SVG")')]);
+      const svg = readFileSync(await download.path(), 'utf8');
+      const { bars, high } = await page.evaluate((text) => {
+        const parsed = new DOMParser().parseFromString(text, 'image/svg+xml');
+        const number = (one, name) => Number(one.getAttribute(name));
+        return { high: parsed.querySelectorAll('rect > title').length,
+          bars: [...parsed.querySelectorAll('rect.bar')].map((one) => [number(one, 'x') + number(one, 'width') / 2,
+            number(one, 'y') + number(one, 'height') / 2]) };
+      }, svg);
+      assert.ok(high >= ops);
+      assert.equal(bars.length, wanted, schedule);
+      // The canvas has them at the same places: dark on pale, in the middle of the bar and not below it.
+      const drawn = await page.evaluate((all) => {
+        const canvas = document.querySelector('canvas.rows');
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        const light = (x, y) => data.slice(4 * (y * canvas.width + x), 4 * (y * canvas.width + x) + 3)
+          .reduce((sum, part) => sum + part, 0);
+        return all.map(([x, y]) => [light(Math.round(x), Math.floor(y)), light(Math.round(x), Math.floor(y) + 3)]);
+      }, bars);
+      for (const [bar, below] of drawn) assert.ok(bar < 0.8 * below, `${bar} and ${below}`);
+    }
+    await bench.silent();
+  },
+
   'what fits beside a reserve of memory is below the limit in the panel': async (bench) => {
     const peaks = timeline_of(bench, '1f1b').per_device.map((device) => device.peak_bytes);
     const memory = Math.round(Math.max(...peaks) * 1.1) + 2e9; // of which the reserve has 2 GB

@@ -1,6 +1,6 @@
 // The canvas of the rows: axis, names, pixels, labels, and what is selected.
 import { LaneLines } from './diagram_lines.js';
-import { Colours, column_of, pale_stages } from './diagram_paint.js';
+import { bar_on, Colours, column_of, pale_stages } from './diagram_paint.js';
 import { round_step, shortened, time_words } from './words.js';
 
 export const gutter = 132; // px, for names
@@ -173,15 +173,20 @@ export class RowsCanvas {
     for (const span of line.labels) {
       const begin = Math.max(0, column_of(run.start[span], scale) - origin);
       const end = Math.min(wide, column_of(run.end[span], scale) - origin);
+      const at = 2 * run.kind[span] +
+        (line.row.stream === 0 ? pale[line.row.device * stages + run.stage[span]] : 0);
+      context.fillStyle = colours.white[at] ? '#ffffff' : '#14171c';
+      const high = line.to - line.from;
+      if (at % 2 === 1) {
+        const bar = bar_on(begin / ratio + gutter, middle - high / 2, (end - begin) / ratio, high);
+        context.fillRect(bar.x, bar.y, bar.width, bar.height);
+      }
       const width = (end - begin) / ratio - 4;
-      if (width < 8) continue;
+      if (width < 8 || high < 13) continue;
       const op = run.op(span);
       // Digits and capitals are narrower than 7 px.
       const text = op.length * 7 <= width ? op : String(run.microbatch[span]);
       if (text.length * 6.2 > width) continue;
-      const at = 2 * run.kind[span] +
-        (line.row.stream === 0 ? pale[line.row.device * stages + run.stage[span]] : 0);
-      context.fillStyle = colours.white[at] ? '#ffffff' : '#14171c';
       context.fillText(text, (begin + end) / 2 / ratio + gutter, middle);
     }
   }

@@ -1,7 +1,7 @@
 // The view as a file: SVG with its boxes as shapes and its words as text, or PNG of the canvases.
 import { axis_height, gutter } from './diagram_canvas.js';
 import { draw_marks } from './diagram_marks.js';
-import { column_of, has_focus, in_focus, walk } from './diagram_paint.js';
+import { bar_on, column_of, has_focus, in_focus, walk } from './diagram_paint.js';
 import { download, svg_element } from './dom.js';
 import { round_ticks, shortened, time_words } from './words.js';
 
@@ -71,6 +71,11 @@ export function svg_of_view(rows, view, width, height, focus, selected, memory) 
         stroke: end - begin >= 3 ? rows.ink.bg : null, 'stroke-width': 0.7 });
       if (end - begin >= 3) box.append(svg_element('title', {}, row.run.op(span)));
       svg.append(box);
+      if (full && at % 2 === 1 && high >= 6 && end - begin >= 4) {
+        svg.append(svg_element('rect', { class: 'bar',
+          ...bar_on(gutter + begin, top, end - begin, high - 1),
+          fill: colours.white[at] ? '#ffffff' : '#14171c' }));
+      }
       if (full && high >= 13 && end - begin >= 14) {
         const label = String(row.run.microbatch[span]);
         if (label.length * 6.2 < end - begin - 4) {

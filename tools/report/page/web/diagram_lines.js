@@ -3,10 +3,11 @@
 // a shifted line is the one that would be painted anew.
 import { paint_line } from './diagram_paint.js';
 
-const least_label = 12; // px
+const least_mark = 4; // px, of a span that has a bar or a label
+const least_height = 6; // px, of a line with them
 
 /** `from` and `to` are heights in the rows in px; `last`: of the tracks of its row; `origin`: its first
- * column; `labels`: spans that may have one.
+ * column; `labels`: spans that may have a label, or a bar where they are pale.
  * @typedef {{ row: import('./diagram_layout.js').Row, track: Uint32Array | null, from: number,
  *   to: number, last: boolean, origin: number, labels: number[] }} Line */
 
@@ -90,8 +91,8 @@ export class LaneLines {
     const known = new Set(line.labels);
     this.walked += paint_line(this.pixels, offset - origin, line.row, line.track,
       { scale: this.scale, step: this.step, first, until }, look, focus,
-      high < 13 ? null : (span, width) => {
-        if (width >= least_label && !known.has(span)) line.labels.push(span);
+      high < least_height ? null : (span, width) => {
+        if (width >= least_mark && !known.has(span)) line.labels.push(span);
       });
   }
 }

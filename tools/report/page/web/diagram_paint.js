@@ -78,6 +78,17 @@ export function pale_stages(run) {
 }
 
 /**
+ * The bar on a pale box, which tells it apart in a grey print; as bars() of svg_marks.hpp has it. In
+ * the units of the box.
+ * @param {number} x @param {number} y @param {number} width @param {number} height
+ */
+export function bar_on(x, y, width, height) {
+  const side = width > 6 ? 1.5 : 0;
+  return { x: x + side, y: y + 0.09 * height, width: width - 2 * side,
+    height: Math.min(2, Math.max(0.7, 0.08 * height)) };
+}
+
+/**
  * Whether a span is drawn in full.
  * @param {Focus} focus
  * @param {import('./diagram_run.js').Run} run
