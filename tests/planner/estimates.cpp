@@ -48,7 +48,7 @@ TEST_CASE("zb_auto:limit=memory is estimated to wait for stashes where few have 
 
 TEST_CASE("a correction is the least of what three simulations were above their estimates") {
   planner::Corrections corrections;
-  const planner::Corrections::Kind kind{8, 3};
+  const planner::Corrections::Kind kind{8, false, 3};
   const planner::Corrections::Ground ground{17, 0};
   const planner::Corrections::Ground other{18, 0};
   CHECK(corrections.factor(kind, ground) == 1);
@@ -57,16 +57,17 @@ TEST_CASE("a correction is the least of what three simulations were above their 
   CHECK(corrections.factor(kind, ground) == 1);  // two say nothing yet
   CHECK(corrections.learn_search(kind, ground, 1.4));
   CHECK(corrections.factor(kind, ground) == 1.25);
-  CHECK(corrections.factor({8, 4}, ground) == 1);
+  CHECK(corrections.factor({8, false, 4}, ground) == 1);
+  CHECK(corrections.factor({8, true, 3}, ground) == 1);
   CHECK_FALSE(corrections.learn_search(kind, ground, 2));
 
   // What families of fixed order say of their shape, whatever the family that searches.
   corrections.learn_fixed(other, 1.2);
   CHECK(corrections.fixed(other) == 1);
-  CHECK(corrections.factor({8, 4}, other) == 1);
+  CHECK(corrections.factor({8, false, 4}, other) == 1);
   corrections.close_fixed(other);  // there is no further one
   CHECK(corrections.fixed(other) == planner::Corrections::least_known);
-  CHECK(corrections.factor({8, 4}, other) == 1.2);
+  CHECK(corrections.factor({8, false, 4}, other) == 1.2);
   CHECK(corrections.factor(kind, other) == doctest::Approx(1.25 * 1.2));
   CHECK(corrections.factor(kind, ground) == 1.25);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace stageline::planner {
@@ -10,12 +11,13 @@ namespace stageline::planner {
 /// judging a hundred others. What is known comes
 ///   * from families of its own shape whose orders are fixed: gathers, reductions and messages that
 ///     were not foreseen there make every order longer,
-///   * from the same family in other shapes with as many pipeline ranks: what it took beyond that.
+///   * from the same family in other shapes with as many pipeline ranks, which exchange weights as
+///     often: what it took beyond that.
 /// Each is the least of step / estimate, so that what one costs is not laid on others.
 class Corrections {
  public:
-  /// Pipeline ranks, and the family.
-  using Kind = std::pair<int, int>;
+  /// Pipeline ranks, whether divided weights are exchanged in every op, and the family.
+  using Kind = std::tuple<int, bool, int>;
   /// The shape, and what families of it have in common.
   using Ground = std::pair<int, int>;
 
