@@ -100,10 +100,10 @@ TEST_CASE("a block of Kimi Delta Attention has two low ranks, and no attention")
   CHECK(flops_of(passes.forward, "attention") == 0);
   // By the chunked kernels, 16 bits an element: 25 passes over keys, 6 over values, 4 rows of a
   // chunk's matrix, two states a chunk of 64 tokens, 48 of diagonal blocks.
-  const double each = 25 * 128 + 6 * 128 + 4 * 64 + 2 * 128 * 128 / 64 + 48;
+  const double each = 25 * 128 + 6 * 128 + 4 * 64 + 2 * 128 * (128.0 / 64) + 48;
   CHECK(bytes_of(passes.forward, "scan") == 2.0 * seq * 32 * each);
   CHECK(bytes_of(passes.input_grad, "scan") ==
-        2.0 * seq * 32 * (58 * 128 + 15 * 128 + 11 * 64 + 4 * 128 * 128 / 64));
+        2.0 * seq * 32 * (58 * 128 + 15 * 128 + 11 * 64 + 4 * 128 * (128.0 / 64)));
   const LayerKernels latent = block_kernels(kimi(), form_of(), 3);
   CHECK(flops_of(latent.forward, "attention") > 0);
   CHECK(bytes_of(latent.forward, "rotary") == 0);  // without positions
