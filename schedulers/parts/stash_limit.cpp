@@ -192,7 +192,7 @@ void offer_equal_stashes(const Problem& problem, std::int64_t likely,
   }
   for (std::int64_t fewer = 1; fewer <= most_fewer && fits > fewer; ++fewer) {
     if (offered.count(fits - fewer) > 0) continue;
-    if (!exceeds(fits - fewer)) return;
+    if (!exceeds(fits - fewer).has_value()) return;
   }
 }
 

@@ -17,9 +17,14 @@
 #include "cost_models/transformers/language_model.hpp"
 #include "cost_models/transformers/rank_parameters.hpp"
 #include "sim/base/errors.hpp"
+#include "tests/cost_models/transformers/model_questions.hpp"
 
 namespace stageline::compressed_attention_tests {
 namespace {
+
+using test::flops_of;
+using test::read_config;
+using test::refusal_of_config;
 
 using Json = nlohmann::json;
 
@@ -31,14 +36,6 @@ LanguageForm form_of(std::int64_t tokens) {
   form.seq = tokens;
   form.fused = true;
   return form;
-}
-
-double flops_of(const std::vector<Kernel>& kernels, std::string_view name) {
-  double flops = 0;
-  for (const Kernel& kernel : kernels) {
-    if (kernel.name == name) flops += kernel.flops;
-  }
-  return flops;
 }
 
 double bytes_of_streams(const std::vector<Kernel>& kernels) {
@@ -57,17 +54,6 @@ Json file() {
     "index_n_heads": 4, "index_head_dim": 16, "index_topk": 32, "sliding_window": 16,
     "num_key_value_heads": 2, "expert_dtype": "fp4", "hc_sinkhorn_iters": 20, "hc_eps": 1e-06,
     "compress_rope_theta": 160000, "swiglu_limit": 10.0, "topk_method": "noaux_tc"})");
-}
-
-TransformerConfig read(const Json& json) { return read_hugging_face(json.dump(), "config.json"); }
-
-std::string refusal(const Json& json) {
-  try {
-    read(json);
-  } catch (const TraceError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 DeviceKind h100() {
@@ -127,32 +113,32 @@ TEST_CASE("DeepSeek-V4 has the published total, active and relative figures") {
 
 TEST_CASE("the blocks that compress keys are read from lists of either age, or as usual") {
   Json json = file();
-  CHECK(letters(read(json)) == "HHHSHS");
-  CHECK(read(json).kv_heads == 1);                      // whatever the file says
+  CHECK(letters(read_config(json)) == "HHHSHS");
+  CHECK(read_config(json).kv_heads == 1);               // whatever the file says
   json["compress_ratios"] = {0, 0, 4, 128, 4, 128, 0};  // and of a module that predicts
-  CHECK(letters(read(json)) == "--SHSH");
+  CHECK(letters(read_config(json)) == "--SHSH");
   json["layer_types"] = {
       "sliding_attention",           "heavily_compressed_attention", "heavily_compressed_attention",
       "compressed_sparse_attention", "compressed_sparse_attention",  "sliding_attention"};
-  CHECK(letters(read(json)) == "-HHSS-");
+  CHECK(letters(read_config(json)) == "-HHSS-");
   json["compress_rates"] = {{"compressed_sparse_attention", 8}};
-  CHECK(read(json).compressed->sparse_rate == 8);
-  CHECK(read(json).compressed->heavy_rate == 128);
+  CHECK(read_config(json).compressed->sparse_rate == 8);
+  CHECK(read_config(json).compressed->heavy_rate == 128);
   json["compress_rate_hca"] = 64;
-  CHECK(read(json).compressed->heavy_rate == 64);
+  CHECK(read_config(json).compressed->heavy_rate == 64);
 
-  const std::int64_t corrected = parameters(read(json));
+  const std::int64_t corrected = parameters(read_config(json));
   json["num_hash_layers"] = 0;  // three blocks more with a number an expert
-  CHECK(parameters(read(json)) == corrected + 3 * 8);
+  CHECK(parameters(read_config(json)) == corrected + 3 * 8);
   json["mlp_layer_types"] = {"hash_moe", "hash_moe", "hash_moe", "hash_moe", "moe", "moe"};
-  CHECK(parameters(read(json)) == corrected - 8);
+  CHECK(parameters(read_config(json)) == corrected - 8);
 }
 
 TEST_CASE("what DeepSeek-V4's class does not make is refused by its key") {
   const auto with = [](const char* patch) {
     Json json = file();
     json.merge_patch(Json::parse(patch));
-    return refusal(json);
+    return refusal_of_config(json);
   };
   CHECK(with("{}").empty());
   CHECK(with(R"({"compress_ratios": [0, 4]})").find("compress_ratios has 2 blocks") !=

@@ -12,9 +12,15 @@
 #include "cost_models/transformers/language_form.hpp"
 #include "cost_models/transformers/rank_parameters.hpp"
 #include "sim/base/errors.hpp"
+#include "tests/cost_models/transformers/model_questions.hpp"
 
 namespace stageline::kimi_linear_tests {
 namespace {
+
+using test::bytes_of;
+using test::flops_of;
+using test::read_config;
+using test::refusal_of_config;
 
 using Json = nlohmann::json;
 
@@ -22,18 +28,8 @@ constexpr std::int64_t seq = 1024;
 
 const TransformerConfig& kimi() { return find_family("kimi-linear-48b")->config; }
 
-TransformerConfig read(const Json& json) { return read_hugging_face(json.dump(), "config.json"); }
-
-std::string refusal(const Json& json) {
-  try {
-    read(json);
-  } catch (const TraceError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// As Moonshot AI publishes it, without what says nothing about sizes.
+// With the keys of its published class and the sizes of its defaults; the file itself was not at
+// hand.
 Json published() {
   return Json::parse(R"({"model_type": "kimi_linear", "architectures": ["KimiLinearForCausalLM"],
     "first_k_dense_replace": 1, "head_dim": 72, "hidden_size": 2304, "intermediate_size": 9216,
@@ -56,24 +52,8 @@ LanguageForm form_of() {
   return form;
 }
 
-double flops_of(const std::vector<Kernel>& kernels, std::string_view name) {
-  double sum = 0;
-  for (const Kernel& kernel : kernels) {
-    if (kernel.name == name) sum += kernel.flops;
-  }
-  return sum;
-}
-
-double bytes_of(const std::vector<Kernel>& kernels, std::string_view name) {
-  double sum = 0;
-  for (const Kernel& kernel : kernels) {
-    if (kernel.name == name) sum += kernel.bytes;
-  }
-  return sum;
-}
-
 TEST_CASE("Kimi Linear has the parameters that transformers counts of its file") {
-  const TransformerConfig config = read(published());
+  const TransformerConfig config = read_config(published());
   CHECK(parameters(config) == 49'122'681'728);  // 48B (model card)
   CHECK(parameters(config) == parameters(kimi()));
   CHECK(active_parameters(config) == active_parameters(kimi()));
@@ -87,7 +67,7 @@ TEST_CASE("Kimi Linear has the parameters that transformers counts of its file")
     own_words["layer_types"].push_back(i % 4 == 3 || i == 26 ? "full_attention"
                                                              : "linear_attention");
   }
-  CHECK(parameters(read(own_words)) == parameters(config));
+  CHECK(parameters(read_config(own_words)) == parameters(config));
 }
 
 TEST_CASE("a block of Kimi Delta Attention has two low ranks, and no attention") {
@@ -148,18 +128,18 @@ TEST_CASE("ranks share its heads, and each has the products of low rank") {
 TEST_CASE("lists of Kimi Linear's blocks name each one once") {
   Json json = published();
   json["linear_attn_config"]["kda_layers"].push_back(4);
-  CHECK(refusal(json).find("name block 4 2 times") != std::string::npos);
+  CHECK(refusal_of_config(json).find("name block 4 2 times") != std::string::npos);
   json["linear_attn_config"]["kda_layers"] = {28};
-  CHECK(refusal(json).find("kda_layers has block 28") != std::string::npos);
+  CHECK(refusal_of_config(json).find("kda_layers has block 28") != std::string::npos);
   json = published();
   json["linear_attn_config"]["gate"] = 3;
-  CHECK(refusal(json).find("\"gate\"") != std::string::npos);
+  CHECK(refusal_of_config(json).find("\"gate\"") != std::string::npos);
   json = published();
   json["mla_use_nope"] = false;
-  CHECK(refusal(json).find("has no positions") != std::string::npos);
+  CHECK(refusal_of_config(json).find("has no positions") != std::string::npos);
   json = published();
   json["moe_layer_freq"] = 2;
-  CHECK(refusal(json).find("moe_layer_freq must be 1") != std::string::npos);
+  CHECK(refusal_of_config(json).find("moe_layer_freq must be 1") != std::string::npos);
 }
 
 }  // namespace

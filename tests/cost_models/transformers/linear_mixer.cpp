@@ -12,9 +12,12 @@
 #include "cost_models/transformers/language_form.hpp"
 #include "cost_models/transformers/rank_parameters.hpp"
 #include "sim/base/errors.hpp"
+#include "tests/cost_models/transformers/model_questions.hpp"
 
 namespace stageline::linear_mixer_tests {
 namespace {
+
+using test::flops_of;
 
 constexpr std::int64_t seq = 1024;
 
@@ -31,14 +34,6 @@ std::vector<std::string> names(const std::vector<Kernel>& kernels) {
   std::vector<std::string> list;
   for (const Kernel& kernel : kernels) list.emplace_back(kernel.name);
   return list;
-}
-
-double flops_of(const std::vector<Kernel>& kernels, std::string_view name) {
-  double sum = 0;
-  for (const Kernel& kernel : kernels) {
-    if (kernel.name == name) sum += kernel.flops;
-  }
-  return sum;
 }
 
 double products_of(const std::vector<Kernel>& kernels) {

@@ -12,26 +12,21 @@
 #include "cost_models/transformers/language_form.hpp"
 #include "cost_models/transformers/rank_parameters.hpp"
 #include "sim/base/errors.hpp"
+#include "tests/cost_models/transformers/model_questions.hpp"
 
 namespace stageline::longcat_flash_tests {
 namespace {
+
+using test::flops_of;
+using test::read_config;
+using test::refusal_of_config;
 
 using Json = nlohmann::json;
 
 const TransformerConfig& longcat() { return find_family("longcat-flash")->config; }
 
-TransformerConfig read(const Json& json) { return read_hugging_face(json.dump(), "config.json"); }
-
-std::string refusal(const Json& json) {
-  try {
-    read(json);
-  } catch (const TraceError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// As Meituan publishes it, without what says nothing about sizes.
+// With the keys of its published class and the sizes of its defaults; the file itself was not at
+// hand.
 Json published() {
   return Json::parse(R"({"model_type": "longcat_flash",
     "architectures": ["LongcatFlashForCausalLM"], "attention_bias": false,
@@ -44,16 +39,8 @@ Json published() {
     "zero_expert_type": "identity"})");
 }
 
-double flops_of(const std::vector<Kernel>& kernels, std::string_view name) {
-  double sum = 0;
-  for (const Kernel& kernel : kernels) {
-    if (kernel.name == name) sum += kernel.flops;
-  }
-  return sum;
-}
-
 TEST_CASE("LongCat-Flash has the published parameters, and 27 billion active in the mean") {
-  const TransformerConfig config = read(published());
+  const TransformerConfig config = read_config(published());
   CHECK(config.layers == 56);
   CHECK(parameters(config) == 560'664'980'480);  // 560 billion (arXiv 2509.01322)
   CHECK(parameters(config) == parameters(longcat()));
@@ -87,18 +74,19 @@ TEST_CASE("the router of LongCat-Flash knows experts that do nothing") {
 TEST_CASE("a number of experts that is not whole in the mean is refused") {
   Json json = published();
   json["moe_topk"] = 10;
-  CHECK(refusal(json).find("chooses 10 of 768 experts, 512 of which work: 6.667 in the mean") !=
+  CHECK(refusal_of_config(json).find(
+            "chooses 10 of 768 experts, 512 of which work: 6.667 in the mean") !=
         std::string::npos);
   json["zero_expert_num"] = 0;
-  CHECK(read(json).experts->chosen == 10);
+  CHECK(read_config(json).experts->chosen == 10);
   json["zero_expert_type"] = "copy";
-  CHECK(refusal(json).find("must be \"identity\"") != std::string::npos);
+  CHECK(refusal_of_config(json).find("must be \"identity\"") != std::string::npos);
   json = published();
   json["num_hidden_layers"] = 28;
-  CHECK(refusal(json).find("must be twice num_layers") != std::string::npos);
+  CHECK(refusal_of_config(json).find("must be twice num_layers") != std::string::npos);
   json = published();
   json["router_bias"] = true;
-  CHECK(refusal(json).find("router_bias") != std::string::npos);
+  CHECK(refusal_of_config(json).find("router_bias") != std::string::npos);
 }
 
 }  // namespace

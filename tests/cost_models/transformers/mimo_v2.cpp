@@ -12,26 +12,20 @@
 #include "cost_models/transformers/language_form.hpp"
 #include "cost_models/transformers/rank_parameters.hpp"
 #include "sim/base/errors.hpp"
+#include "tests/cost_models/transformers/model_questions.hpp"
 
 namespace stageline::mimo_v2_tests {
 namespace {
+
+using test::flops_of;
+using test::read_config;
+using test::refusal_of_config;
 
 using Json = nlohmann::json;
 
 const TransformerConfig& mimo() { return find_family("mimo-v2-flash")->config; }
 
-TransformerConfig read(const Json& json) { return read_hugging_face(json.dump(), "config.json"); }
-
-std::string refusal(const Json& json) {
-  try {
-    read(json);
-  } catch (const TraceError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// As XiaomiMiMo publishes it, in its own words.
+// In the words of its published class; the file itself was not at hand.
 Json published() {
   Json json = Json::parse(R"({"model_type": "mimo_v2_flash", "hidden_size": 4096,
     "intermediate_size": 16384, "num_hidden_layers": 48, "num_attention_heads": 64,
@@ -50,26 +44,18 @@ Json published() {
   return json;
 }
 
-double flops_of(const std::vector<Kernel>& kernels, std::string_view name) {
-  double sum = 0;
-  for (const Kernel& kernel : kernels) {
-    if (kernel.name == name) sum += kernel.flops;
-  }
-  return sum;
-}
-
 TEST_CASE("MiMo-V2-Flash has the parameters of its class, in either wording of its file") {
-  // 309 billion, of which 15 work on a token (model card).
+  // 309 billion, of which 15 work on a token (arXiv 2601.02780).
   CHECK(parameters(mimo()) == 308'778'780'864);
   CHECK(active_parameters(mimo()) == 15'445'936'320);
   for (const Json& json : {published(), Json{{"model_type", "mimo_v2_flash"}}}) {
-    const TransformerConfig config = read(json);
+    const TransformerConfig config = read_config(json);
     CHECK(parameters(config) == parameters(mimo()));
     CHECK(active_parameters(config) == active_parameters(mimo()));
     CHECK(config.window == 129);  // 128 tokens, and itself
     for (std::int64_t i = 0; i < 48; ++i) CHECK(config.kind(i) == mimo().kind(i));
   }
-  // Each of its three modules: 0.33 billion (model card), with a window and a dense MLP.
+  // Each of its three modules, with a window and a dense MLP.
   CHECK(prediction_parameters(mimo()) / 3 / 1'000'000 == 329);
 }
 
@@ -107,7 +93,7 @@ TEST_CASE("what its class does not have is refused by name") {
   const auto changed = [](const char* key, const Json& value) {
     Json json = published();
     json[key] = value;
-    return refusal(json);
+    return refusal_of_config(json);
   };
   CHECK(changed("swa_head_dim", 128).find("swa_head_dim is 128, and head_dim is 192") !=
         std::string::npos);
